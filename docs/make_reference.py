@@ -9,9 +9,11 @@ a docstring or a signature:
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -41,7 +43,7 @@ class Page(NamedTuple):
 def _members(module: ModuleType, prefix: str) -> list[tuple[str, Any]]:
     """The functions and classes of a namespace that are gradtape's, in the order of the alphabet."""
     found = []
-    for name in sorted(dir(module), key=str.lower):
+    for name in sorted(set(dir(module)) - {"keras"}, key=str.lower):  # Keras has a reference of its own
         value = getattr(module, name)
         home = str(getattr(value, "__module__", ""))
         if not name.startswith("_") and callable(value) and home.startswith("gradtape"):
@@ -59,6 +61,7 @@ def _named(*names: str) -> list[tuple[str, Any]]:
     return found
 
 
+@functools.cache
 def pages() -> list[Page]:
     """Every page. A function described on one page is not described again on a later one."""
     return [
@@ -185,7 +188,7 @@ def prose(text: str) -> str:
             while end < len(lines) and lines[end].strip():
                 end += 1
             indent = len(line) - len(line.lstrip())
-            out += ["<!-- not run: a test of its docstring -->", "```pycon"]
+            out += ["<!-- not run: tests/test_reference.py runs it -->", "```pycon"]
             out += [inner[indent:] for inner in lines[i:end]] + ["```"]
             i = end
             continue
@@ -209,21 +212,168 @@ def _doc(value: Any) -> str:
     return prose(inspect.getdoc(value) or "")
 
 
+# -- arguments, returns, links ---------------------------------------------------------------------------------------
+def glossary() -> dict[str, str]:
+    """What arguments mean, by `argument`, `tf.namespace.argument` or `tf.function.argument`: the longest key counts."""
+    lines = (HERE / "data" / "arguments.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def _meaning(path: str, argument: str, known: dict[str, str]) -> str | None:
+    """What an argument of the function at `path` means; None if the glossary does not say."""
+    parts = path.split(".")
+    keys = [".".join([*parts[:n], argument]) for n in range(len(parts), -1, -1)]
+    return next((known[key] for key in keys if key in known), None)
+
+
+def parameters(value: Any) -> list[inspect.Parameter]:
+    """The parameters of a function, or of a class, without `self` and `cls`."""
+    if isinstance(value, (staticmethod, classmethod)):
+        value = value.__func__
+    if isinstance(value, property) or (isinstance(value, type) and issubclass(value, (enum.Enum, BaseException))):
+        return []
+    try:
+        found = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p for p in found if p.name not in ("self", "cls") and not p.name.startswith("_")]
+
+
+def described(path: str, value: Any, known: dict[str, str]) -> str:
+    """The docstring, with the arguments that it does not describe itself, and the type of the result."""
+    text = text_of(path, value)
+    if "Args:" in text:
+        return prose(text)
+    before, arrow, examples = text.partition("\n>>>")
+    lines = []
+    for p in parameters(value):
+        meaning = _meaning(path, p.name, known)
+        if meaning and f"`{p.name}`" not in before:
+            lines.append(f"- `{p.name}`: {meaning}")
+    parts = [prose(before)]
+    if lines:
+        parts.append("**Arguments**\n\n" + "\n".join(lines))
+    if result := _result(value):
+        parts.append(f"**Returns** {result}")
+    if arrow:
+        parts.append("**Example**\n\n" + prose(">>>" + examples))
+    return "\n\n".join(parts)
+
+
+_RESULTS = {
+    "Tensor": "a `tf.Tensor`", "bool": "a boolean", "int": "an integer", "str": "a string",
+    "tuple[Tensor, Tensor]": "two tensors", "tuple[Tensor, Tensor, Tensor]": "three tensors",
+    "list[Tensor]": "a list of tensors", "Dataset": "a `tf.data.Dataset`", "SparseTensor": "a `tf.SparseTensor`",
+    "RaggedTensor": "a `tf.RaggedTensor`", "TensorShape": "a `tf.TensorShape`", "DType": "a `tf.DType`",
+}  # fmt: skip
+"""What a return annotation means, where it says more than the summary."""
+
+
+def _result(value: Any) -> str:
+    if isinstance(value, (staticmethod, classmethod)):
+        value = value.__func__
+    annotations = getattr(value, "__annotations__", {}) if not isinstance(value, (type, property)) else {}
+    return _RESULTS.get(str(annotations.get("return", "")), "")
+
+
+def links(path: str, value: Any, others: list[str], places: dict[str, str]) -> str:
+    """TensorFlow's page, the source, other names, and the functions that the docstring mentions."""
+    found = []
+    if others:
+        found.append("Also: " + ", ".join(f"`{other}`" for other in others))
+    known = _tensorflow_names()
+    name = next((n for n in (path, *others) if n in known), None)
+    if name:
+        address = "https://www.tensorflow.org/api_docs/python/" + name.replace(".", "/")
+        found.append(f"[TensorFlow's `{name}`]({address})")
+    if file := _source(value):
+        found.append(f"[source](../../{file})")
+    space = path.rpartition(".")[0]
+    words = dict.fromkeys(re.findall(r"`([\w.]+)`", inspect.getdoc(value) or ""))
+    candidates = [word if word.startswith("tf.") else f"{space}.{word}" for word in words]
+    also = [f"[`{n}`]({places[n]})" for n in candidates if n in places and n != path]
+    if also:
+        found.append("See also: " + ", ".join(also))
+    return " · ".join(found)
+
+
+@functools.cache
+def _tensorflow_names() -> set[str]:
+    lines = (HERE / "data" / "tensorflow_names.txt").read_text(encoding="utf-8").splitlines()
+    return {line.split()[0] for line in lines}
+
+
+def _source(value: Any) -> str:
+    """The file that a function or class is written in, from the root of the repository."""
+    home = sys.modules.get(str(getattr(inspect.unwrap(value), "__module__", "")))
+    file = getattr(home, "__file__", None)
+    root = HERE.parent
+    return Path(file).relative_to(root).as_posix() if file and Path(file).is_relative_to(root) else ""
+
+
 def _is_ours(cls: type) -> bool:
     """Whether a base class is a part of the class that users see, as `Tape` is of `GradientTape`."""
     return cls in (Tape, IndexedUpdates)
 
 
-_OF_OTHER_LAYERS = {"Variable": {"abstract_value", "is_local_to", "notice_reading", "peek", "read", "storage"}}
-"""Methods that only other layers of gradtape call."""
+OWN = {"tf.GradientTape", "tf.data.Iterator", "tf.experimental.dtensor.DVariable"}
+"""Classes that have public methods beyond TensorFlow's."""
 
 
-def _methods(cls: type) -> Iterator[tuple[str, str, str]]:
-    """(name, signature or empty for a property, text) of the methods that are the class's own."""
+@functools.cache
+def members_of_tensorflow() -> dict[str, set[str]]:
+    """The public members of TensorFlow's classes, by the name of the class."""
+    lines = (HERE / "data" / "tensorflow_members.txt").read_text(encoding="utf-8").splitlines()
+    return {line.split()[0]: set(line.split()[1:]) for line in lines}
+
+
+ATTRIBUTES = {
+    "aggregation": "How updates of replicas are combined, a `tf.VariableAggregation`.",
+    "batch_shape": "The shape without the last two axes.",
+    "constraint": "The function that an optimizer applies after an update, or None.",
+    "dense_shape": "The shape of the whole tensor, or None where it is not known.",
+    "device": "The name of the device that the values are on.",
+    "diagonals_format": "How the diagonals were given.",
+    "domain_dimension": "The number of columns.",
+    "dtype": "The dtype of the elements, a `tf.DType`.",
+    "graph": "The graph that this belongs to, while a function is traced.",
+    "graph_parents": "An empty list; kept for TensorFlow's interface.",
+    "indices": "Which rows the values belong to.",
+    "initial_value": "The value that the variable was created with.",
+    "is_diag_update_positive": "Whether the diagonal of the update was declared to be positive.",
+    "is_non_singular": "Whether the matrix was declared to be invertible; None if nothing was said.",
+    "is_positive_definite": "Whether the matrix was declared to be positive definite; None if nothing was said.",
+    "is_self_adjoint": "Whether the matrix was declared to be self-adjoint; None if nothing was said.",
+    "is_square": "Whether the matrix is square; None if nothing was said.",
+    "name": "The name.",
+    "ndim": "The number of axes.",
+    "next": "The next line, for iteration.",
+    "op": "The op that made it, while a function is traced.",
+    "range_dimension": "The number of rows.",
+    "shape": "The shape, a `tf.TensorShape`.",
+    "synchronization": "When replicas of the variable are brought together, a `tf.VariableSynchronization`.",
+    "tensor_rank": "The number of axes.",
+    "trainable": "Whether tapes watch the variable without being told to.",
+    "values": "The values.",
+}
+"""Attributes that have no docstring of their own, because they are slots or assigned in the constructor."""
+
+
+def text_of(path: str, value: Any) -> str:
+    """The docstring of an entry, or the description of an attribute."""
+    return inspect.getdoc(value) or ATTRIBUTES.get(path.rpartition(".")[2], "")
+
+
+def methods(path: str, cls: type) -> Iterator[tuple[str, str, str]]:
+    """(name, signature or empty for a property, text) of the public methods that are the class's own.
+
+    Methods that TensorFlow's class does not have are for other layers of gradtape, except in the classes of `OWN`.
+    """
     own = {*vars(cls), *(name for base in cls.__bases__ if _is_ours(base) for name in vars(base))}
+    public = members_of_tensorflow().get(path)
     for name in sorted(own, key=str.lower):
         value = inspect.getattr_static(cls, name)
-        if name.startswith("_") or name in _OF_OTHER_LAYERS.get(cls.__name__, ()):
+        if name.startswith("_") or (public is not None and path not in OWN and name not in public):
             continue
         if isinstance(value, property):
             yield name, "", _doc(value)
@@ -233,28 +383,33 @@ def _methods(cls: type) -> Iterator[tuple[str, str, str]]:
             yield name, signature(name, value, skip=1), _doc(value)
 
 
-def _entry(name: str, value: Any, others: list[str]) -> str:
+def anchor(name: str) -> str:
+    """The anchor of a heading, as the site makes it: lower case, without punctuation."""
+    return re.sub(r"[^\w-]", "", name.lower())
+
+
+def _entry(name: str, value: Any, others: list[str], known: dict[str, str], places: dict[str, str]) -> str:
     parts = [f"## `{name}`\n"]
     if isinstance(value, type) and issubclass(value, enum.Enum):
         parts.append(_doc(value) + "\n")
         parts.append("| member | value |\n|---|---|\n" + "".join(f"| `{m.name}` | {m.value} |\n" for m in value))
-        return "\n".join(parts)
-    parts.append(f"```python3\n{signature(name.rpartition('.')[2], value)}\n```\n")
-    if others:
-        parts.append("Also: " + ", ".join(f"`{other}`" for other in others) + "\n")
-    parts.append(_doc(value) + "\n")
-    if isinstance(value, type) and not issubclass(value, BaseException):
-        for method, call, text in _methods(value):
-            if text:
-                parts.append(f"### `{name.rpartition('.')[2]}.{method}`\n")
-                if call:
-                    parts.append(f"```python3\n{call}\n```\n")
-                parts.append(text + "\n")
+    else:
+        parts.append(f"```python3\n{signature(name.rpartition('.')[2], value)}\n```\n")
+        parts.append(described(name, value, known) + "\n")
+    if line := links(name, value, others, places):
+        parts.append(line + "\n")
+    if isinstance(value, type) and not issubclass(value, (BaseException, enum.Enum)):
+        for method, call, _ in methods(name, value):
+            text = described(f"{name}.{method}", inspect.getattr_static(value, method), known)
+            parts.append(f"### `{name.rpartition('.')[2]}.{method}`\n")
+            if call:
+                parts.append(f"```python3\n{call}\n```\n")
+            parts.append(text + "\n")
     return "\n".join(parts)
 
 
-def build() -> dict[str, str]:
-    """The pages by their file names."""
+def _all_names() -> dict[int, list[str]]:
+    """Every public name of an object, by the object's id."""
     names: dict[int, list[str]] = {}
     for page in pages():
         for name, value in page.members:
@@ -262,39 +417,70 @@ def build() -> dict[str, str]:
     for name, value in _members(gradtape, "tf"):
         if name not in names.setdefault(id(value), []):
             names[id(value)].append(name)
-    done: dict[int, str] = {}
+    return names
+
+
+def entries() -> list[tuple[Page, list[tuple[str, Any]]]]:
+    """The pages with the names that each describes: an object is described once, on the first page that has it."""
+    done: set[int] = set()
+    result = []
+    for page in pages():
+        own = []
+        for name, value in page.members:
+            if id(value) not in done:
+                done.add(id(value))
+                own.append((name, value))
+        result.append((page, own))
+    return result
+
+
+def places() -> dict[str, str]:
+    """Where every public name is described: the page and the anchor, relative to the folder of the reference."""
+    names = _all_names()
+    return {
+        alias: f"{page.file}#{anchor(name)}"
+        for page, own in entries()
+        for name, value in own
+        for alias in names[id(value)]
+    }
+
+
+def build() -> dict[str, str]:
+    """The pages by their file names."""
+    names, known, where = _all_names(), glossary(), places()
     result = {}
     index = []
-    for page in pages():
+    for page, own in entries():
         parts = [f"# {page.title}\n\n{page.words}\n"]
-        elsewhere = []
-        for name, value in page.members:
-            if id(value) in done:
-                if done[id(value)] != page.file:
-                    elsewhere.append((name, done[id(value)]))
-                continue
-            done[id(value)] = page.file
-            parts.append(_entry(name, value, [n for n in names[id(value)] if n != name]))
-        here = len(parts) - 1
+        for name, value in own:
+            parts.append(_entry(name, value, [n for n in names[id(value)] if n != name], known, where))
+        described_here = {name for name, _ in own}
+        elsewhere = [name for name, _ in page.members if name not in described_here]
         if elsewhere:
-            places: dict[str, list[str]] = {}
-            for name, file in elsewhere:
-                places.setdefault(file, []).append(f"`{name}`")
-            titles = {p.file: p.title for p in pages()}
             parts.append("## Described on other pages\n")
-            parts += [f"- [{titles[file]}]({file}): {', '.join(found)}" for file, found in places.items()]
-            parts.append("")
+            parts.append(", ".join(f"[`{name}`]({where[name]})" for name in elsewhere) + "\n")
         result[page.file] = "\n".join(parts)
-        index.append(f"| [{page.title}]({page.file}) | {here} | {page.words} |")
+        index.append(f"| [{page.title}]({page.file}) | {len(own)} | {page.words} |")
     result["index.md"] = INDEX + "\n".join(index) + "\n"
     return result
 
 
 INDEX = """# Reference
 
-All public functions and classes with their docstrings. `tf` is gradtape: `import gradtape as tf`. Names and arguments
-are TensorFlow's; [this page](../supported.md) lists every name of TensorFlow and says whether gradtape has it. The
-tests run the examples. `docs/make_reference.py` generates these pages, and a test checks that they are up to date.
+All public functions and classes: what they do, their arguments, an example, TensorFlow's page and the source. Names
+and arguments are TensorFlow's; [this page](../supported.md) lists every name of TensorFlow and says whether
+gradtape has it.
+
+Every example runs as it stands after these two lines, and a test runs all of them:
+
+```python
+import gradtape as tf
+import numpy as np
+```
+
+Arguments that are tensors also accept NumPy arrays, Python numbers and nested lists. Errors are TensorFlow's: a
+`tf.errors.InvalidArgumentError` for a shape, dtype or value that does not suit the op, a `TypeError` or `ValueError`
+for an argument that can be checked before the op runs. gradtape never converts dtypes silently; use `tf.cast`.
 
 | page | entries | |
 |---|---|---|

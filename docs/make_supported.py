@@ -7,6 +7,7 @@ The names (docs/data/tensorflow_names.txt) are those of TensorFlow 2.21. Run it 
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ import gradtape
 from gradtape._src.reasons import reason
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import make_reference  # noqa: E402
 
 PAGE = """# What gradtape has of TensorFlow
 
 Every public name of TensorFlow 2.21 in the namespaces that gradtape covers: {have} of {total} are available.
-Each missing name is listed with the reason. `docs/make_supported.py` generates this page, and a test compares them.
+Names link to the reference. Each missing name is listed with the reason. `docs/make_supported.py`
+generates this page, and a test compares them.
 """
 
 
@@ -32,6 +37,12 @@ def lookup(name: str) -> Any:
     return found if name != "tf.newaxis" else ...
 
 
+def _linked(name: str, described: dict[str, str]) -> str:
+    """The last part of a name, as a link if the reference describes it."""
+    word = f"`{name.rpartition('.')[2]}`"
+    return f"[{word}](reference/{described[name]})" if name in described else word
+
+
 def build() -> str:
     """The page."""
     names = [line.split()[0] for line in (HERE / "data" / "tensorflow_names.txt").read_text().splitlines()]
@@ -39,10 +50,11 @@ def build() -> str:
     for name in names:
         spaces.setdefault(name.rpartition(".")[0], []).append(name)
     have = [name for name in names if lookup(name) is not None]
+    described = make_reference.places()
     parts = [PAGE.format(have=len(have), total=len(names))]
     for space, members in spaces.items():
-        here = [n.rpartition(".")[2] for n in members if lookup(n) is not None]
-        parts.append(f"\n## `{space}`\n\n{len(here)} of {len(members)}: " + ", ".join(f"`{n}`" for n in here) + "\n")
+        here = [_linked(n, described) for n in members if lookup(n) is not None]
+        parts.append(f"\n## `{space}`\n\n{len(here)} of {len(members)}: " + ", ".join(here) + "\n")
         missing: dict[str, list[str]] = {}
         for name in members:
             if lookup(name) is None:

@@ -73,7 +73,11 @@ def warn_per_call_site(message: str, *args: Any, most: int) -> None:
 
 
 def logger() -> Logger:
-    """The logger of warnings, under TensorFlow's name; logging is loaded when there is something to log."""
+    """The logger of warnings, under TensorFlow's name; logging is loaded when there is something to log.
+
+    >>> tf.get_logger().name
+    'tensorflow'
+    """
     import logging
 
     return logging.getLogger("tensorflow")

@@ -13,6 +13,12 @@ class ClusterSpec:
     >>> spec = tf.train.ClusterSpec({"worker": ["localhost:2222", "localhost:2223"]})
     >>> spec.num_tasks("worker"), spec.task_address("worker", 1)
     (2, 'localhost:2223')
+
+    >>> spec = tf.train.ClusterSpec({"ps": ["host0:2222"], "worker": {1: "host1:2222", 3: "host3:2222"}})
+    >>> spec.jobs, spec.as_dict()
+    (['ps', 'worker'], {'ps': ['host0:2222'], 'worker': {1: 'host1:2222', 3: 'host3:2222'}})
+    >>> spec.task_indices("worker"), spec.job_tasks("worker")
+    ([1, 3], [None, 'host1:2222', None, 'host3:2222'])
     """
 
     def __init__(self, cluster: Any) -> None:

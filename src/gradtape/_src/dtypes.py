@@ -18,10 +18,13 @@ class DType:
 
     Equal to everything that names the same type: NumPy's dtypes and scalar types, names, TensorFlow's numbers.
 
-    >>> float32 == np.float32, float32 == "float32", float32 == float64
+    >>> tf.float32 == np.float32, tf.float32 == "float32", tf.float32 == tf.float64
     (True, True, False)
-    >>> float32, str(float32), complex64.real_dtype
+    >>> tf.float32, str(tf.float32), tf.complex64.real_dtype
     (tf.float32, "<dtype: 'float32'>", tf.float32)
+
+    >>> tf.float32.is_compatible_with("float32"), tf.int8.min
+    (True, -128)
     """
 
     # Plain slots rather than properties: these are read on the path of every op.
@@ -73,7 +76,7 @@ class DType:
     def max(self) -> Any:
         """The greatest finite value: a Python int, or a scalar of a floating type.
 
-        >>> int8.max, float(float32.max)
+        >>> tf.int8.max, float(tf.float32.max)
         (127, 3.4028234663852886e+38)
         """
         return self._extreme("max", "maximum")
@@ -90,7 +93,7 @@ class DType:
     def limits(self) -> tuple[Any, Any]:
         """The range of intensities of an image of this dtype.
 
-        >>> uint8.limits, float32.limits
+        >>> tf.uint8.limits, tf.float32.limits
         ((0, 255), (0, 1))
         """
         if self is float32 or self is float64:
@@ -229,7 +232,7 @@ _HINTS: dict[Any, str] = {
 def as_dtype(type_value: Any) -> DType:
     """The dtype that a DType, a name, a NumPy dtype or scalar type, or TensorFlow's number stands for.
 
-    >>> as_dtype("half"), as_dtype(np.int8), as_dtype(float), as_dtype(np.dtype("U3"))
+    >>> tf.as_dtype("half"), tf.as_dtype(np.int8), tf.as_dtype(float), tf.as_dtype(np.dtype("U3"))
     (tf.float16, tf.int8, tf.float32, tf.string)
     """
     if type(type_value) is DType:

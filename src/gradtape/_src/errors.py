@@ -29,8 +29,8 @@ class OpError(Exception):
     The base class takes `OpError(node_def, op, message, error_code)`; every subclass knows its code and takes
     `(node_def, op, message)`. A mapping among the further arguments becomes `experimental_payloads`.
 
-    >>> error = InvalidArgumentError(None, None, "Incompatible shapes: [2] vs. [3]")
-    >>> str(error), error.error_code == INVALID_ARGUMENT
+    >>> error = tf.errors.InvalidArgumentError(None, None, "Incompatible shapes: [2] vs. [3]")
+    >>> str(error), error.error_code == tf.errors.INVALID_ARGUMENT
     ('Incompatible shapes: [2] vs. [3]', True)
     """
 
@@ -89,104 +89,194 @@ Error = TypeVar("Error", bound=OpError)
 
 
 class CancelledError(OpError):
-    """The operation was cancelled."""
+    """The operation was cancelled.
+
+    >>> tf.errors.CancelledError(None, None, "stopped").error_code == tf.errors.CANCELLED
+    True
+    """
 
     _code = CANCELLED
 
 
 class UnknownError(OpError):
-    """The operation failed for an unknown reason."""
+    """The operation failed for an unknown reason.
+
+    >>> tf.errors.UnknownError(None, None, "no idea").error_code == tf.errors.UNKNOWN
+    True
+    """
 
     _code = UNKNOWN
 
 
 class InvalidArgumentError(OpError):
-    """An argument's shape, dtype or value does not suit the operation."""
+    """An argument's shape, dtype or value does not suit the operation.
+
+    >>> tf.ones([2]) + tf.ones([3])
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.InvalidArgumentError: Incompatible shapes: [2] vs. [3] [Op:AddV2]
+    """
 
     _code = INVALID_ARGUMENT
     when_traced: type[Exception] | None = ValueError
 
 
 class DeadlineExceededError(OpError):
-    """The operation did not finish in time."""
+    """The operation did not finish in time.
+
+    >>> tf.errors.DeadlineExceededError(None, None, "too late").error_code == tf.errors.DEADLINE_EXCEEDED
+    True
+    """
 
     _code = DEADLINE_EXCEEDED
 
 
 class NotFoundError(OpError):
-    """A file or another entity does not exist."""
+    """A file or another entity does not exist.
+
+    >>> try:
+    ...     tf.io.read_file("no-such-file")
+    ... except tf.errors.NotFoundError as error:
+    ...     print(error.message)
+    no-such-file; No such file or directory [Op:ReadFile]
+    """
 
     _code = NOT_FOUND
 
 
 class AlreadyExistsError(OpError):
-    """An entity that should be created is already there."""
+    """An entity that should be created is already there.
+
+    >>> tf.errors.AlreadyExistsError(None, None, "there is one").error_code == tf.errors.ALREADY_EXISTS
+    True
+    """
 
     _code = ALREADY_EXISTS
 
 
 class PermissionDeniedError(OpError):
-    """The caller may not do this."""
+    """The caller may not do this.
+
+    >>> tf.errors.PermissionDeniedError(None, None, "read only").error_code == tf.errors.PERMISSION_DENIED
+    True
+    """
 
     _code = PERMISSION_DENIED
 
 
 class ResourceExhaustedError(OpError):
-    """Memory, disk or a quota ran out."""
+    """Memory, disk or a quota ran out.
+
+    >>> tf.errors.ResourceExhaustedError(None, None, "disk full").error_code == tf.errors.RESOURCE_EXHAUSTED
+    True
+    """
 
     _code = RESOURCE_EXHAUSTED
 
 
 class FailedPreconditionError(OpError):
-    """The system is not in the state that the operation needs."""
+    """The system is not in the state that the operation needs.
+
+    >>> tf.errors.FailedPreconditionError(None, None, "not empty").error_code == tf.errors.FAILED_PRECONDITION
+    True
+    """
 
     _code = FAILED_PRECONDITION
 
 
 class AbortedError(OpError):
-    """The operation was given up, as a rule because of a concurrent one."""
+    """The operation was given up, as a rule because of a concurrent one.
+
+    >>> tf.errors.AbortedError(None, None, "lost a race").error_code == tf.errors.ABORTED
+    True
+    """
 
     _code = ABORTED
 
 
 class OutOfRangeError(OpError):
-    """An iteration went past its valid range."""
+    """An iteration went past its valid range.
+
+    >>> iterator = iter(tf.data.Dataset.range(1))
+    >>> int(iterator.get_next())
+    0
+    >>> iterator.get_next()
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.OutOfRangeError: End of sequence [Op:IteratorGetNext]
+    """
 
     _code = OUT_OF_RANGE
 
 
 class UnimplementedError(OpError):
-    """The operation is not available for these arguments."""
+    """The operation is not available for these arguments.
+
+    >>> tf.errors.UnimplementedError(None, None, "no kernel").error_code == tf.errors.UNIMPLEMENTED
+    True
+    """
 
     _code = UNIMPLEMENTED
 
 
 class InternalError(OpError):
-    """An invariant of the system is broken."""
+    """An invariant of the system is broken.
+
+    >>> tf.errors.InternalError(None, None, "broken").error_code == tf.errors.INTERNAL
+    True
+    """
 
     _code = INTERNAL
 
 
 class UnavailableError(OpError):
-    """The runtime cannot be reached at the moment."""
+    """The runtime cannot be reached at the moment.
+
+    >>> tf.errors.UnavailableError(None, None, "try again").error_code == tf.errors.UNAVAILABLE
+    True
+    """
 
     _code = UNAVAILABLE
 
 
 class DataLossError(OpError):
-    """Data cannot be recovered, or is corrupt."""
+    """Data cannot be recovered, or is corrupt.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.tfrecord")
+    >>> tf.io.write_file(path, b"not a record at all")
+    >>> try:
+    ...     list(tf.data.TFRecordDataset(path))
+    ... except tf.errors.DataLossError as error:
+    ...     print(error.message.split(" at ")[0])
+    corrupted record
+    """
 
     _code = DATA_LOSS
 
 
 class UnauthenticatedError(OpError):
-    """The caller has no valid credentials."""
+    """The caller has no valid credentials.
+
+    >>> tf.errors.UnauthenticatedError(None, None, "log in").error_code == tf.errors.UNAUTHENTICATED
+    True
+    """
 
     _code = UNAUTHENTICATED
 
 
 class OperatorNotAllowedInGraphError(TypeError):
-    """A Python construct needs the value of a tensor that is only being traced."""
+    """A Python construct needs the value of a tensor that is only being traced.
+
+    >>> @tf.autograph.experimental.do_not_convert
+    ... def f(x):
+    ...     return 1 if x > 0 else 2
+    >>> try:
+    ...     tf.function(f, jit_compile=True).get_concrete_function(tf.TensorSpec([], tf.float32))
+    ... except tf.errors.OperatorNotAllowedInGraphError:
+    ...     print("use tf.cond, or let AutoGraph convert the function")
+    use tf.cond, or let AutoGraph convert the function
+    """
 
 
 class StagingError(RecursionError):
@@ -194,7 +284,20 @@ class StagingError(RecursionError):
 
 
 class InaccessibleTensorError(ValueError):
-    """A traced tensor is used outside the function that made it."""
+    """A traced tensor is used outside the function that made it.
+
+    >>> leaked = []
+    >>> @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    ... def f(x):
+    ...     leaked.append(x * 2.0)
+    ...     return x
+    >>> _ = f.get_concrete_function()
+    >>> try:
+    ...     leaked[0] + 1.0
+    ... except TypeError as error:
+    ...     print(type(error).__name__)
+    TypeError
+    """
 
 
 def invalid_argument(message: str, op: str | None = None) -> InvalidArgumentError:

@@ -19,7 +19,7 @@ _END: Any = object()
 def is_nested(structure: Any) -> bool:
     """Whether this is a structure rather than a leaf.
 
-    >>> is_nested([1]), is_nested({}), is_nested("abc"), is_nested(None)
+    >>> tf.nest.is_nested([1]), tf.nest.is_nested({}), tf.nest.is_nested("abc"), tf.nest.is_nested(None)
     (True, True, False, False)
     """
     return _node_of(type(structure), False) is not None
@@ -28,9 +28,9 @@ def is_nested(structure: Any) -> bool:
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """The leaves, in order. `expand_composites` also takes apart values made of tensors, such as IndexedSlices.
 
-    >>> flatten({"b": 1, "a": [2, (3, None)]})
+    >>> tf.nest.flatten({"b": 1, "a": [2, (3, None)]})
     [2, 3, None, 1]
-    >>> flatten(5)
+    >>> tf.nest.flatten(5)
     [5]
     """
     leaves = _SOLID if expand_composites else _LEAVES
@@ -58,7 +58,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
     """The leaves of `flat_sequence`, arranged like `structure`.
 
-    >>> pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3])
+    >>> tf.nest.pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3])
     {'b': 3, 'a': [1, 2]}
     """
     if type(flat_sequence) is not list and type(flat_sequence) is not tuple:
@@ -93,9 +93,9 @@ def map_structure(
 ) -> Any:
     """`func` of every leaf (or of corresponding leaves of several structures), arranged like the first structure.
 
-    >>> map_structure(lambda x: x * 2, {"a": 1, "b": (2, 3)})
+    >>> tf.nest.map_structure(lambda x: x * 2, {"a": 1, "b": (2, 3)})
     {'a': 2, 'b': (4, 6)}
-    >>> map_structure(lambda x, y: x + y, [1, 2], [10, 20])
+    >>> tf.nest.map_structure(lambda x, y: x + y, [1, 2], [10, 20])
     [11, 22]
     """
     if not callable(func):
@@ -120,8 +120,8 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
 
     Any two mappings with the same keys agree, and so do any two lists. `check_types=False` compares the nesting alone.
 
-    >>> assert_same_structure([1, {"a": 2}], [3, {"a": 4}])
-    >>> assert_same_structure([1], (2,), check_types=False)
+    >>> tf.nest.assert_same_structure([1, {"a": 2}], [3, {"a": 4}])
+    >>> tf.nest.assert_same_structure([1], (2,), check_types=False)
     """
     kind = type(nest1)
     if (

@@ -14,11 +14,26 @@ from gradtape._src import dtypes
 class TensorShape:
     """The shape of a tensor: a length or None for every dimension, or None for an unknown number of dimensions.
 
-    >>> shape = TensorShape([2, None, 3])
+    >>> shape = tf.TensorShape([2, None, 3])
     >>> shape.rank, shape[0], shape[1:], shape == [2, None, 3]
     (3, 2, TensorShape([None, 3]), True)
-    >>> TensorShape([2]) + [3, 4], TensorShape(None).rank
+    >>> tf.TensorShape([2]) + [3, 4], tf.TensorShape(None).rank
     (TensorShape([2, 3, 4]), None)
+
+    >>> shape = tf.TensorShape([None, 3])
+    >>> shape.is_fully_defined(), shape.ndims, shape.dims
+    (False, 2, [None, 3])
+    >>> shape.with_rank(2), shape.with_rank_at_least(1), shape.with_rank_at_most(3)
+    (TensorShape([None, 3]), TensorShape([None, 3]), TensorShape([None, 3]))
+    >>> shape.most_specific_common_supertype([tf.TensorShape([2, 4])])
+    TensorShape([None, None])
+    >>> shape.assert_has_rank(2)
+    >>> shape.assert_same_rank([5, 6])
+    >>> shape.assert_is_compatible_with([7, 3])
+    >>> shape.assert_is_fully_defined()
+    Traceback (most recent call last):
+        ...
+    ValueError: Shape (None, 3) is not fully defined
     """
 
     __slots__ = ("_dims",)
@@ -56,7 +71,7 @@ class TensorShape:
     def as_list(self) -> list[int | None]:
         """The dimensions as a list.
 
-        >>> TensorShape([1, None]).as_list()
+        >>> tf.TensorShape([1, None]).as_list()
         [1, None]
         """
         if self._dims is None:
@@ -66,7 +81,7 @@ class TensorShape:
     def num_elements(self) -> int | None:
         """The number of elements, or None where a dimension is unknown.
 
-        >>> TensorShape([2, 3]).num_elements()
+        >>> tf.TensorShape([2, 3]).num_elements()
         6
         """
         if self._dims is None or None in self._dims:
@@ -80,7 +95,7 @@ class TensorShape:
     def is_compatible_with(self, other: Any) -> bool:
         """Whether one tensor could have both shapes.
 
-        >>> TensorShape([None, 3]).is_compatible_with([5, 3])
+        >>> tf.TensorShape([None, 3]).is_compatible_with([5, 3])
         True
         """
         other_dims = as_shape(other)._dims
@@ -93,7 +108,7 @@ class TensorShape:
     def is_subtype_of(self, other: Any) -> bool:
         """Whether every tensor of this shape also has the shape `other`.
 
-        >>> TensorShape([2]).is_subtype_of(TensorShape([None]))
+        >>> tf.TensorShape([2]).is_subtype_of(tf.TensorShape([None]))
         True
         """
         if not isinstance(other, TensorShape):
@@ -107,7 +122,7 @@ class TensorShape:
     def merge_with(self, other: Any) -> TensorShape:
         """The shape that holds what both know.
 
-        >>> TensorShape([2, None]).merge_with([None, 4])
+        >>> tf.TensorShape([2, None]).merge_with([None, 4])
         TensorShape([2, 4])
         """
         other = as_shape(other)
@@ -120,7 +135,7 @@ class TensorShape:
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
         """The narrowest shape that covers both.
 
-        >>> TensorShape([2, 3]).most_specific_compatible_shape([2, 4])
+        >>> tf.TensorShape([2, 3]).most_specific_compatible_shape([2, 4])
         TensorShape([2, None])
         """
         other_dims = as_shape(other)._dims
@@ -140,7 +155,7 @@ class TensorShape:
     def concatenate(self, other: Any) -> TensorShape:
         """This shape, followed by another; unknown where one of them is.
 
-        >>> TensorShape([2]).concatenate([3])
+        >>> tf.TensorShape([2]).concatenate([3])
         TensorShape([2, 3])
         """
         other_dims = as_shape(other)._dims
@@ -331,10 +346,18 @@ def _item_of_unknown(key: Any) -> TensorShape | None:
 class TensorSpec:
     """What a tensor looks like: shape, dtype and perhaps a name.
 
-    >>> TensorSpec([None])
+    >>> tf.TensorSpec([None])
     TensorSpec(shape=(None,), dtype=tf.float32, name=None)
-    >>> TensorSpec([None, 3]).is_compatible_with(TensorSpec([5, 3]))
+    >>> tf.TensorSpec([None, 3]).is_compatible_with(tf.TensorSpec([5, 3]))
     True
+
+    >>> spec = tf.TensorSpec.from_tensor(tf.constant([[1.0, 2.0]]), name="x")
+    >>> spec.shape, spec.dtype, spec.name
+    (TensorShape([1, 2]), tf.float32, 'x')
+    >>> wider = tf.TensorSpec([None, 2], tf.float32)
+    >>> spec.is_subtype_of(wider)
+    False
+    >>> wider.most_specific_common_supertype([spec])
     """
 
     __slots__ = ("_dtype", "_name", "_shape")
@@ -348,7 +371,7 @@ class TensorSpec:
     def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
         """The same shape and dtype as `spec`, renamed where a name is given.
 
-        >>> TensorSpec.from_spec(TensorSpec([1], name="a"), name="b").name
+        >>> tf.TensorSpec.from_spec(tf.TensorSpec([1], name="a"), name="b").name
         'b'
         """
         return cls(spec.shape, spec.dtype, name or spec.name)
@@ -402,7 +425,7 @@ class TensorSpec:
     def most_specific_compatible_type(self, other: Any) -> TensorSpec:
         """The narrowest specification that covers both, or a ValueError.
 
-        >>> TensorSpec([4]).most_specific_compatible_type(TensorSpec([5]))
+        >>> tf.TensorSpec([4]).most_specific_compatible_type(tf.TensorSpec([5]))
         TensorSpec(shape=(None,), dtype=tf.float32, name=None)
         """
         common = self.most_specific_common_supertype([other])

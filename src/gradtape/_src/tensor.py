@@ -171,24 +171,52 @@ class Tensor(Operators):
         return device_name(self.array)
 
     def cpu(self) -> Tensor:
-        """A copy of this tensor in the memory of the processor."""
+        """A copy of this tensor in the memory of the processor.
+
+        >>> tf.constant([1.0, 2.0]).cpu().numpy().tolist()
+        [1.0, 2.0]
+        """
         return to_cpu(self)
 
     def gpu(self, gpu_index: int = 0) -> Tensor:
-        """A copy of this tensor on a GPU."""
+        """A copy of this tensor on a GPU.
+
+        >>> tf.constant(1.0).gpu()
+        Traceback (most recent call last):
+            ...
+        gradtape.errors.InvalidArgumentError: Could not satisfy device specification...
+        """
         return to_gpu(self, gpu_index)
 
     def get_shape(self) -> TensorShape:
-        """The shape, as `tensor.shape`."""
+        """The shape, as `tensor.shape`.
+
+        >>> tf.constant([[1, 2, 3]]).get_shape()
+        TensorShape([1, 3])
+        """
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Check that `shape` agrees with the tensor's own; an eager tensor's shape is always known."""
+        """Check that `shape` agrees with the tensor's own; an eager tensor's shape is always known.
+
+        >>> x = tf.constant([[1, 2, 3]])
+        >>> x.set_shape([None, 3])
+        >>> x.set_shape([2, 3])
+        Traceback (most recent call last):
+            ...
+        ValueError: Tensor's shape (1, 3) is not compatible with supplied shape (2, 3).
+        """
         if not self.shape.is_compatible_with(shape):
             raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}.")
 
     def ref(self) -> Reference:
-        """A hashable reference to this very tensor (tensors themselves are not hashable: `==` is elementwise)."""
+        """A hashable reference to this very tensor (tensors themselves are not hashable: `==` is elementwise).
+
+        >>> x, y = tf.constant(1.0), tf.constant(1.0)
+        >>> seen = {x.ref()}
+        >>> x.ref() in seen, y.ref() in seen
+        (True, False)
+        """
         return Reference(self)
 
     def __hash__(self) -> int:

@@ -226,6 +226,12 @@ class Graph:
     assumes (of the root) whether the program checks sizes; a call that fails such a check runs eagerly
     first_effect (of the root) how many of its nodes come before the first callback, which must not happen twice
     follows_constants  whether the tape also has what depends on nothing but constants that were made inside
+
+    >>> @tf.function
+    ... def f(x):
+    ...     return x * x
+    >>> type(f.get_concrete_function(tf.TensorSpec([], tf.float32)).graph) is tf.Graph
+    False
     """
 
     def __init__(self, name: str = "", outer: Graph | None = None, first: Graph | None = None) -> None:
@@ -260,7 +266,13 @@ class Graph:
         self.unknown_shapes: set[int] = set()
 
     def as_default(self) -> Any:
-        """RuntimeError: the graph of a function is made by its trace, and there are no others."""
+        """RuntimeError: the graph of a function is made by its trace, and there are no others.
+
+        >>> tf.Graph().as_default()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: gradtape has no graphs of TensorFlow 1 to build ops into. Run the code eagerly, or...
+        """
         raise RuntimeError(
             "gradtape has no graphs of TensorFlow 1 to build ops into. Run the code eagerly, or decorate a function "
             "with tf.function."

@@ -24,14 +24,25 @@ from gradtape._src.variable import Variable, VariableView, all_unwrapped, peek, 
 
 
 class UnconnectedGradients(Enum):
-    """What a gradient is where no path leads from the target to the source: None, or zeros."""
+    """What a gradient is where no path leads from the target to the source: None, or zeros.
+
+    >>> x, unused = tf.Variable(2.0), tf.Variable([1.0, 1.0])
+    >>> with tf.GradientTape() as tape:
+    ...     y = x * x
+    >>> tape.gradient(y, unused, unconnected_gradients=tf.UnconnectedGradients.ZERO).numpy()
+    array([0., 0.], dtype=float32)
+    """
 
     NONE = "none"
     ZERO = "zero"
 
 
 class AggregationMethod:
-    """How TensorFlow's graph gradients add contributions up; tapes have one way, and accept these names."""
+    """How TensorFlow's graph gradients add contributions up; tapes have one way, and accept these names.
+
+    >>> tf.AggregationMethod.ADD_N
+    0
+    """
 
     ADD_N = 0
     DEFAULT = ADD_N

@@ -288,7 +288,18 @@ class Tape:
             raise
 
     def resume(self) -> None:
-        """Resume recording after `pause`."""
+        """Resume recording after `pause`.
+
+        >>> x = tf.Variable(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.pause()
+        ...     scale = tf.reduce_max(tf.abs(x))
+        ...     tape.resume()
+        ...     y = scale * x
+        <tf.GradientTape: 0 ops, 0 B saved, paused>
+        >>> tape.gradient(y, x).numpy()
+        np.float32(2.0)
+        """
         if not self._paused:
             raise ValueError(f"resume() needs a tape that was paused, but this tape is {self._state()}.")
         try:
@@ -299,7 +310,16 @@ class Tape:
             raise
 
     def reset(self) -> None:
-        """Discard all recorded ops and all watched tensors, and continue recording."""
+        """Discard all recorded ops and all watched tensors, and continue recording.
+
+        >>> x = tf.Variable(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        ...     tape.reset()
+        ...     z = 3.0 * x
+        >>> tape.gradient([y, z], x).numpy()
+        np.float32(3.0)
+        """
         if not self._active:
             raise ValueError(f"Tape is not recording. It is {self._state()}.")
         try:
@@ -315,13 +335,27 @@ class Tape:
             raise
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables this tape watches, in the order of their creation."""
+        """The variables this tape watches, in the order of their creation.
+
+        >>> w, b = tf.Variable(2.0, name="w"), tf.Variable(1.0, name="b")
+        >>> with tf.GradientTape() as tape:
+        ...     y = w * 3.0
+        >>> [v.name for v in tape.watched_variables()]
+        ['w:0']
+        """
         watched = self._variables if self._recording is None else self._recording.variables
         return tuple(v for _, v in sorted(watched.items()))
 
     @property
     def records(self) -> list[Record]:
-        """The ops recorded so far, in order."""
+        """The ops recorded so far, in order.
+
+        >>> x = tf.Variable(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.exp(x * x)
+        >>> len(tape.records)
+        2
+        """
         return [] if self._recording is None else [Record.of(record) for record in self._recording.records]
 
     # -- derivatives ---------------------------------------------------------------------------------------------------

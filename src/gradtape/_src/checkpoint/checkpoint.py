@@ -49,6 +49,12 @@ class CheckpointOptions:
 
     After a checkpoint has been written and registered as the latest, `experimental_write_callbacks` are called with its
     path or, if they have no parameter, without. If one raises, the checkpoint exists nevertheless.
+
+    >>> import os, tempfile
+    >>> options = tf.train.CheckpointOptions(enable_async=True)
+    >>> path = tf.train.Checkpoint(v=tf.Variable(1.0)).save(os.path.join(tempfile.mkdtemp(), "ckpt"), options=options)
+    >>> os.path.basename(path)
+    'ckpt-1'
     """
 
     def __init__(
@@ -89,6 +95,16 @@ class Checkpoint:
     `restore` finds values by their paths of attributes (`model.layers[0].kernel`), not by the names of variables. A
     variable that does not exist yet, because a layer has not been built, gets its value when it is created. The files
     have TensorFlow's format: each library reads what the other wrote.
+
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> checkpoint = tf.train.Checkpoint(step=tf.Variable(1))
+    >>> path = checkpoint.write(os.path.join(folder, "by-name"))
+    >>> status = checkpoint.read(path)
+    >>> path = checkpoint.save(os.path.join(folder, "ckpt"))
+    >>> os.path.basename(path), int(checkpoint.save_counter)
+    ('ckpt-1', 1)
+    >>> checkpoint.sync()
     """
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
@@ -277,7 +293,25 @@ def _check_trackable(name: str, value: Any, refused: tuple[type, ...]) -> None:
 
 
 class PythonState:
-    """Python state that checkpoints save: a subclass defines `serialize` and `deserialize`."""
+    """Python state that checkpoints save: a subclass defines `serialize` and `deserialize`.
+
+    >>> import os, tempfile
+    >>> class Counter(tf.train.experimental.PythonState):
+    ...     count = 0
+    ...
+    ...     def serialize(self):
+    ...         return str(self.count)
+    ...
+    ...     def deserialize(self, string_value):
+    ...         self.count = int(string_value)
+    >>> counter = Counter()
+    >>> counter.count = 3
+    >>> path = tf.train.Checkpoint(counter=counter).write(os.path.join(tempfile.mkdtemp(), "ckpt"))
+    >>> counter.count = 0
+    >>> _ = tf.train.Checkpoint(counter=counter).read(path)
+    >>> counter.count
+    3
+    """
 
     def _trackable_children(self) -> dict[str, Any]:
         return {}
@@ -508,7 +542,22 @@ def _fitting(variable: Variable, array: ndarray, key: str) -> ndarray:
 
 
 class LoadStatus:
-    """The status of a restored checkpoint."""
+    """The status of a restored checkpoint.
+
+    >>> import os, tempfile
+    >>> whole = tf.train.Checkpoint(v=tf.Variable(1.0), w=tf.Variable(2.0))
+    >>> path = whole.write(os.path.join(tempfile.mkdtemp(), "ckpt"))
+    >>> part = tf.train.Checkpoint(v=tf.Variable(0.0))
+    >>> status = part.read(path).expect_partial()
+    >>> _ = status.assert_existing_objects_matched()
+    >>> _ = status.assert_nontrivial_match()
+    >>> status.initialize_or_restore()
+    >>> status.run_restore_ops()
+    >>> status.assert_consumed()
+    Traceback (most recent call last):
+        ...
+    AssertionError: Unresolved object in checkpoint (root).w: attributes {...
+    """
 
     def __init__(self, restoration: Restoration, root: Checkpoint) -> None:
         self._restoration, self._root = restoration, root

@@ -23,6 +23,18 @@ class CheckpointManager:
     ...     step.assign_add(1) and manager.save() and None
     >>> [path.rpartition("/")[2] for path in manager.checkpoints]
     ['ckpt-2', 'ckpt-3']
+
+    >>> import tempfile
+    >>> step = tf.Variable(0)
+    >>> manager = tf.train.CheckpointManager(tf.train.Checkpoint(step=step), tempfile.mkdtemp(), max_to_keep=2)
+    >>> manager.restore_or_initialize() is None, manager.latest_checkpoint is None
+    (True, True)
+    >>> path = manager.save()
+    >>> manager.latest_checkpoint == path, path.startswith(manager.directory)
+    (True, True)
+    >>> manager.checkpoint.step is step, manager.checkpoint_interval
+    (True, None)
+    >>> manager.sync()
     """
 
     def __init__(

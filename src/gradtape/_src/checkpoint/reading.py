@@ -16,7 +16,19 @@ from gradtape._src.formats import tensor_bundle as bundle
 
 
 class CheckpointReader:
-    """The values of a checkpoint by their keys."""
+    """The values of a checkpoint by their keys.
+
+    >>> import os, tempfile
+    >>> path = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).write(os.path.join(tempfile.mkdtemp(), "ckpt"))
+    >>> reader = tf.train.load_checkpoint(path)
+    >>> key = "v/.ATTRIBUTES/VARIABLE_VALUE"
+    >>> reader.has_tensor(key), reader.get_tensor(key).tolist()
+    (True, [1.0, 2.0])
+    >>> reader.get_variable_to_shape_map()[key], reader.get_variable_to_dtype_map()[key]
+    ([2], tf.float32)
+    >>> key.encode() in reader.debug_string()
+    True
+    """
 
     def __init__(self, filepattern: Any) -> None:
         self._reader = bundle.Reader(os.fsdecode(filepattern))
@@ -77,10 +89,22 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
 
 
 def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
-    """The key and shape of every value in a checkpoint, in order."""
+    """The key and shape of every value in a checkpoint, in order.
+
+    >>> import os, tempfile
+    >>> path = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).write(os.path.join(tempfile.mkdtemp(), "ckpt"))
+    >>> tf.train.list_variables(path)[1]
+    ('v/.ATTRIBUTES/VARIABLE_VALUE', [2])
+    """
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
 def load_variable(ckpt_dir_or_file: Any, name: str) -> Any:
-    """One value of a checkpoint; a `:0` at the end of its name is left out."""
+    """One value of a checkpoint; a `:0` at the end of its name is left out.
+
+    >>> import os, tempfile
+    >>> path = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).write(os.path.join(tempfile.mkdtemp(), "ckpt"))
+    >>> tf.train.load_variable(path, "v/.ATTRIBUTES/VARIABLE_VALUE").tolist()
+    [1.0, 2.0]
+    """
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name.removesuffix(":0"))

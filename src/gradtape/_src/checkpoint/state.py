@@ -18,7 +18,14 @@ _FIELD = re.compile(r"""(\w+)\s*:\s*(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*
 
 @dataclass
 class CheckpointState:
-    """The content of the file, with complete paths."""
+    """The content of the file, with complete paths.
+
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> path = tf.train.Checkpoint(v=tf.Variable(1.0)).save(os.path.join(folder, "ckpt"))
+    >>> tf.train.get_checkpoint_state(folder).all_model_checkpoint_paths == [path]
+    True
+    """
 
     model_checkpoint_path: str = ""
     all_model_checkpoint_paths: list[str] = field(default_factory=list)
@@ -27,7 +34,16 @@ class CheckpointState:
 
 
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> CheckpointState | None:
-    """The content of the file `checkpoint` of a folder, or None if there is no readable one."""
+    """The content of the file `checkpoint` of a folder, or None if there is no readable one.
+
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> tf.train.get_checkpoint_state(folder) is None
+    True
+    >>> path = tf.train.Checkpoint(v=tf.Variable(1.0)).save(os.path.join(folder, "ckpt"))
+    >>> tf.train.get_checkpoint_state(folder).model_checkpoint_path == path
+    True
+    """
     folder = os.fspath(checkpoint_dir)
     try:
         with open(os.path.join(folder, latest_filename or "checkpoint"), "rb") as file:
@@ -100,7 +116,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
     """The path of the latest checkpoint in a folder, or None.
 
     >>> import tempfile
-    >>> latest_checkpoint(tempfile.mkdtemp()) is None
+    >>> tf.train.latest_checkpoint(tempfile.mkdtemp()) is None
     True
     """
     missing = None
@@ -120,6 +136,12 @@ def checkpoints_iterator(
     """Each new checkpoint of a folder as it appears; without a `timeout` for ever.
 
     After `timeout` seconds without a new one `timeout_fn` decides: it ends if that is missing, or returns true.
+
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = tf.train.Checkpoint(v=tf.Variable(1.0)).save(os.path.join(folder, "ckpt"))
+    >>> [os.path.basename(path) for path in tf.train.checkpoints_iterator(folder, timeout=0)]
+    ['ckpt-1']
     """
     last: str | None = None
     while True:

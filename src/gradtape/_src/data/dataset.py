@@ -19,7 +19,15 @@ from gradtape._src.tensor import Tensor
 
 
 class DatasetSpec:
-    """The specification of a dataset within a dataset; with a `dataset_shape`, of an array of datasets."""
+    """The specification of a dataset within a dataset; with a `dataset_shape`, of an array of datasets.
+
+    >>> windows = tf.data.Dataset.range(4).window(2)
+    >>> spec = windows.element_spec
+    >>> spec.value_type is tf.data.Dataset
+    True
+    >>> spec.is_compatible_with(tf.data.Dataset.range(2)), spec.is_compatible_with(tf.data.Dataset.from_tensors("a"))
+    (True, False)
+    """
 
     def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
         self.element_spec = element_spec
@@ -29,7 +37,7 @@ class DatasetSpec:
     def from_value(cls, value: Dataset) -> DatasetSpec:
         """The specification of a dataset.
 
-        >>> DatasetSpec.from_value(Dataset.range(2))
+        >>> tf.data.DatasetSpec.from_value(tf.data.Dataset.range(2))
         DatasetSpec(TensorSpec(shape=(), dtype=tf.int64, name=None), TensorShape([]))
         """
         return cls(value.element_spec)
@@ -85,7 +93,7 @@ class Dataset:
 
     A dataset is immutable; its methods return new ones. Every iteration starts from the beginning.
 
-    >>> dataset = Dataset.range(10).shuffle(10, seed=1).map(lambda x: x * x).batch(4)
+    >>> dataset = tf.data.Dataset.range(10).shuffle(10, seed=1).map(lambda x: x * x).batch(4)
     >>> len(dataset), dataset.element_spec
     (3, TensorSpec(shape=(None,), dtype=tf.int64, name=None))
     >>> sorted(int(x) for batch in dataset for x in batch)
@@ -115,7 +123,7 @@ class Dataset:
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """A dataset with one element.
 
-        >>> list(Dataset.from_tensors([1, 2]).as_numpy_iterator())
+        >>> list(tf.data.Dataset.from_tensors([1, 2]).as_numpy_iterator())
         [array([1, 2], dtype=int32)]
         """
         return Dataset._of(sources.tensors(tensors))
@@ -124,7 +132,7 @@ class Dataset:
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """A dataset of the rows of arrays, which may be nested in tuples and dicts.
 
-        >>> [(int(x), float(y)) for x, y in Dataset.from_tensor_slices(([1, 2], [3.0, 4.0]))]
+        >>> [(int(x), float(y)) for x, y in tf.data.Dataset.from_tensor_slices(([1, 2], [3.0, 4.0]))]
         [(1, 3.0), (2, 4.0)]
         """
         return Dataset._of(sources.slices(tensors))
@@ -142,7 +150,7 @@ class Dataset:
 
         Every iteration calls `generator(*args)`, with NumPy arrays in `args`.
 
-        >>> dataset = Dataset.from_generator(lambda: iter([1, 2]), output_types="int32")
+        >>> dataset = tf.data.Dataset.from_generator(lambda: iter([1, 2]), output_types="int32")
         >>> [int(x) for x in dataset]
         [1, 2]
         """
@@ -152,7 +160,7 @@ class Dataset:
     def range(*args: Any, **kwargs: Any) -> Dataset:
         """The numbers of Python's `range`, as int64 or `output_type`.
 
-        >>> [int(x) for x in Dataset.range(5, 1, -2)]
+        >>> [int(x) for x in tf.data.Dataset.range(5, 1, -2)]
         [5, 3]
         """
         output_type = kwargs.pop("output_type", "int64")
@@ -163,7 +171,11 @@ class Dataset:
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = "int64", name: str | None = None) -> Dataset:
-        """An infinite sequence of numbers."""
+        """An infinite sequence of numbers.
+
+        >>> list(tf.data.Dataset.counter(start=10, step=5).take(3).as_numpy_iterator())
+        [np.int64(10), np.int64(15), np.int64(20)]
+        """
         return Dataset._of(sources.counter(start, step, dtype))
 
     @staticmethod
@@ -171,6 +183,10 @@ class Dataset:
         """An infinite sequence of random int64 numbers.
 
         They are the same in every iteration unless `rerandomize_each_iteration` is true.
+
+        >>> a, b = ([int(x) for x in tf.data.Dataset.random(seed=4).take(2)] for _ in range(2))
+        >>> a == b
+        True
         """
         return Dataset._of(sources.random_numbers(seed, bool(rerandomize_each_iteration)))
 
@@ -178,7 +194,7 @@ class Dataset:
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """Combine the elements of several datasets: `zip(a, b)`, `zip((a, b))` or `zip({"x": a})`.
 
-        >>> [(int(x), int(y)) for x, y in Dataset.zip(Dataset.range(2), Dataset.range(5, 9))]
+        >>> [(int(x), int(y)) for x, y in tf.data.Dataset.zip(tf.data.Dataset.range(2), tf.data.Dataset.range(5, 9))]
         [(0, 5), (1, 6)]
         """
         if not args and datasets is None:
@@ -203,13 +219,28 @@ class Dataset:
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None
     ) -> Dataset:
-        """The names of the files that match one of the patterns; in random order unless `shuffle=False`."""
+        """The names of the files that match one of the patterns; in random order unless `shuffle=False`.
+
+        >>> import os, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> for name in ("b.txt", "a.txt", "c.csv"):
+        ...     tf.io.write_file(os.path.join(folder, name), "")
+        >>> files = tf.data.Dataset.list_files(os.path.join(folder, "*.txt"), shuffle=False)
+        >>> [os.path.basename(name).decode() for name in files.as_numpy_iterator()]
+        ['a.txt', 'b.txt']
+        """
         found = Dataset.from_tensor_slices(sources.matching_files(file_pattern))
         return found if shuffle is False else found.shuffle(len(found), seed=seed)
 
     @staticmethod
     def choose_from_datasets(datasets: Any, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
-        """Take each element from the dataset whose number is next in `choice_dataset`."""
+        """Take each element from the dataset whose number is next in `choice_dataset`.
+
+        >>> choice = tf.data.Dataset.from_tensor_slices(tf.constant([1, 0, 1], tf.int64))
+        >>> ranges = [tf.data.Dataset.range(3), tf.data.Dataset.range(10, 13)]
+        >>> [int(x) for x in tf.data.Dataset.choose_from_datasets(ranges, choice)]
+        [10, 0, 11]
+        """
         pipelines = _pipelines(datasets)
         spec = choice_dataset.element_spec
         if not transforms.is_scalar_int64(spec):
@@ -231,7 +262,12 @@ class Dataset:
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: Any = None,
     ) -> Dataset:
-        """Take each element from a random dataset, chosen by weights."""
+        """Take each element from a random dataset, chosen by weights.
+
+        >>> zeros, ones = (tf.data.Dataset.from_tensors(x).repeat() for x in (0, 1))
+        >>> list(tf.data.Dataset.sample_from_datasets([zeros, ones], weights=[0.0, 1.0]).take(3).as_numpy_iterator())
+        [np.int32(1), np.int32(1), np.int32(1)]
+        """
         pipelines = _pipelines(datasets)
         chances: Any = weights._pipeline if isinstance(weights, Dataset) else weights
         if weights is not None and not isinstance(weights, Dataset):
@@ -255,7 +291,7 @@ class Dataset:
     def as_numpy_iterator(self) -> NumpyIterator:
         """Iterate over the elements, with NumPy arrays in place of tensors.
 
-        >>> list(Dataset.range(2).as_numpy_iterator())
+        >>> list(tf.data.Dataset.range(2).as_numpy_iterator())
         [np.int64(0), np.int64(1)]
         """
         return NumpyIterator(OwnedIterator(self._pipeline))
@@ -272,7 +308,11 @@ class Dataset:
         return True
 
     def cardinality(self, name: str | None = None) -> Tensor:
-        """The number of elements; -1 if it is infinite, -2 if it is unknown."""
+        """The number of elements; -1 if it is infinite, -2 if it is unknown.
+
+        >>> int(tf.data.Dataset.range(5).batch(2).cardinality()), int(tf.data.Dataset.range(5).repeat().cardinality())
+        (3, -1)
+        """
         return wrap(np.array(self._pipeline.size, np.int64))
 
     @property
@@ -287,7 +327,11 @@ class Dataset:
         return DatasetSpec(self.element_spec)
 
     def get_single_element(self, name: str | None = None) -> Any:
-        """The element of a dataset with exactly one element."""
+        """The element of a dataset with exactly one element.
+
+        >>> int(tf.data.Dataset.range(3).batch(3).get_single_element()[2])
+        2
+        """
         found = [element for element, _ in zip(self, range(2))]  # noqa: B905 - at most two
         if len(found) != 1:
             sentence = "Dataset had more than one element." if found else "Dataset was empty."
@@ -297,7 +341,7 @@ class Dataset:
     def reduce(self, initial_state: Any, reduce_func: Any, name: str | None = None) -> Any:
         """Fold the elements: `reduce_func(state, element)` returns the next state; returns the last one.
 
-        >>> int(Dataset.range(5).reduce(np.int64(0), lambda state, x: state + x))
+        >>> int(tf.data.Dataset.range(5).reduce(np.int64(0), lambda state, x: state + x))
         10
         """
         refuse_tracing()
@@ -317,34 +361,62 @@ class Dataset:
         return self._next(transforms.shuffle(self._pipeline, buffer_size, seed, reshuffle_each_iteration))
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
-        """Repeat the dataset `count` times; forever if `count` is None or -1."""
+        """Repeat the dataset `count` times; forever if `count` is None or -1.
+
+        >>> list(tf.data.Dataset.range(2).repeat(2).as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(0), np.int64(1)]
+        """
         return self._next(transforms.repeat(self._pipeline, count))
 
     def take(self, count: Any, name: str | None = None) -> Dataset:
-        """The first elements; all of them if `count` is -1."""
+        """The first elements; all of them if `count` is -1.
+
+        >>> list(tf.data.Dataset.range(5).take(2).as_numpy_iterator())
+        [np.int64(0), np.int64(1)]
+        """
         return self._next(transforms.take(self._pipeline, count))
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
-        """All but the first elements; none if `count` is -1."""
+        """All but the first elements; none if `count` is -1.
+
+        >>> list(tf.data.Dataset.range(5).skip(3).as_numpy_iterator())
+        [np.int64(3), np.int64(4)]
+        """
         return self._next(transforms.skip(self._pipeline, count))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
-        """Every `num_shards`-th element, starting at `index`."""
+        """Every `num_shards`-th element, starting at `index`.
+
+        >>> list(tf.data.Dataset.range(6).shard(num_shards=3, index=1).as_numpy_iterator())
+        [np.int64(1), np.int64(4)]
+        """
         return self._next(transforms.shard(self._pipeline, num_shards, index))
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """The elements of this dataset, then those of another one."""
+        """The elements of this dataset, then those of another one.
+
+        >>> list(tf.data.Dataset.range(2).concatenate(tf.data.Dataset.range(5, 7)).as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(5), np.int64(6)]
+        """
         made = sources.concatenated(self._pipeline, dataset._pipeline)
         made.spec  # noqa: B018 - raises if they do not fit
         return self._next(made)
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
-        """Pairs of a number and an element."""
+        """Pairs of a number and an element.
+
+        >>> [(int(i), int(x)) for i, x in tf.data.Dataset.range(7, 9).enumerate(start=1)]
+        [(1, 7), (2, 8)]
+        """
         count = Dataset.range(as_int(start, "start"), 2**63 - 1)
         return self._next(sources.zipped((count._pipeline, self._pipeline)))
 
     def unique(self, name: str | None = None) -> Dataset:
-        """The elements without duplicates."""
+        """The elements without duplicates.
+
+        >>> list(tf.data.Dataset.from_tensor_slices([1, 2, 1, 3]).unique().as_numpy_iterator())
+        [np.int32(1), np.int32(2), np.int32(3)]
+        """
         return self._next(transforms.unique(self._pipeline))
 
     # -- functions -----------------------------------------------------------------------------------------------------
@@ -359,7 +431,7 @@ class Dataset:
     ) -> Dataset:
         """Apply a function to every element; the parts of a tuple are its arguments. It runs eagerly, one at a time.
 
-        >>> dataset = Dataset.from_tensor_slices(([1, 2], [3, 4])).map(lambda x, y: {"sum": x + y})
+        >>> dataset = tf.data.Dataset.from_tensor_slices(([1, 2], [3, 4])).map(lambda x, y: {"sum": x + y})
         >>> [int(element["sum"]) for element in dataset]
         [4, 6]
         """
@@ -367,15 +439,28 @@ class Dataset:
         return self._next(transforms.mapped(self._pipeline, map_func, kind))
 
     def filter(self, predicate: Any, name: str | None = None) -> Dataset:
-        """The elements for which a function returns True."""
+        """The elements for which a function returns True.
+
+        >>> list(tf.data.Dataset.range(6).filter(lambda x: x % 2 == 0).as_numpy_iterator())
+        [np.int64(0), np.int64(2), np.int64(4)]
+        """
         return self._next(transforms.filtered(self._pipeline, predicate))
 
     def take_while(self, predicate: Any, name: str | None = None) -> Dataset:
-        """The elements before the first one for which a function returns False."""
+        """The elements before the first one for which a function returns False.
+
+        >>> list(tf.data.Dataset.range(5).take_while(lambda x: x < 2).as_numpy_iterator())
+        [np.int64(0), np.int64(1)]
+        """
         return self._next(transforms.take_while(self._pipeline, predicate))
 
     def flat_map(self, map_func: Any, name: str | None = None) -> Dataset:
-        """Apply a function that returns a dataset to every element, and concatenate the datasets."""
+        """Apply a function that returns a dataset to every element, and concatenate the datasets.
+
+        >>> dataset = tf.data.Dataset.range(1, 4).flat_map(lambda n: tf.data.Dataset.range(n))
+        >>> list(dataset.as_numpy_iterator())
+        [np.int64(0), np.int64(0), np.int64(1), np.int64(0), np.int64(1), np.int64(2)]
+        """
         return self._next(transforms.flat_map(self._pipeline, map_func))
 
     def interleave(
@@ -389,7 +474,9 @@ class Dataset:
     ) -> Dataset:
         """Take `block_length` elements in turn from each of `cycle_length` datasets that a function returns.
 
-        >>> dataset = Dataset.range(3).interleave(lambda x: Dataset.from_tensors(x).repeat(2), cycle_length=2)
+        >>> dataset = tf.data.Dataset.range(3).interleave(
+        ...     lambda x: tf.data.Dataset.from_tensors(x).repeat(2), cycle_length=2
+        ... )
         >>> [int(x) for x in dataset]
         [0, 1, 0, 1, 2, 2]
         """
@@ -397,11 +484,22 @@ class Dataset:
         return self._next(transforms.interleaved(self._pipeline, map_func, cycle_length, block_length, kind))
 
     def scan(self, initial_state: Any, scan_func: Any, name: str | None = None) -> Dataset:
-        """Apply a function to a state and every element; it returns the next state and a new element."""
+        """Apply a function to a state and every element; it returns the next state and a new element.
+
+        >>> dataset = tf.data.Dataset.range(1, 5)
+        >>> sums = dataset.scan(tf.constant(0, tf.int64), lambda total, x: (total + x, total + x))
+        >>> [int(x) for x in sums]
+        [1, 3, 6, 10]
+        """
         return self._next(transforms.scan(self._pipeline, initial_state, scan_func))
 
     def apply(self, transformation_func: Any, name: str | None = None) -> Dataset:
-        """The result of a function of this dataset."""
+        """The result of a function of this dataset.
+
+        >>> dataset = tf.data.Dataset.range(5).apply(lambda d: d.filter(lambda x: x > 2))
+        >>> list(dataset.as_numpy_iterator())
+        [np.int64(3), np.int64(4)]
+        """
         made = transformation_func(self)
         if not isinstance(made, Dataset):
             raise TypeError(f"`transformation_func` must return a `tf.data.Dataset` object. Got {type(made)}.")
@@ -418,7 +516,7 @@ class Dataset:
     ) -> Dataset:
         """Stack elements along a new first axis.
 
-        >>> [x.tolist() for x in Dataset.range(5).batch(2).as_numpy_iterator()]
+        >>> [x.tolist() for x in tf.data.Dataset.range(5).batch(2).as_numpy_iterator()]
         [[0, 1], [2, 3], [4]]
         """
         kind = "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset"
@@ -429,7 +527,7 @@ class Dataset:
     ) -> Dataset:
         """Combine consecutive elements; those of unknown sizes become rows of a ragged tensor.
 
-        >>> dataset = Dataset.range(1, 4).map(lambda n: wrap(np.arange(int(n))))
+        >>> dataset = tf.data.Dataset.range(1, 4).map(lambda n: tf.constant(np.arange(int(n))))
         >>> next(iter(dataset.ragged_batch(3)))
         <tf.RaggedTensor [[0], [0, 1], [0, 1, 2]]>
         """
@@ -443,17 +541,30 @@ class Dataset:
         drop_remainder: Any = False,
         name: str | None = None,
     ) -> Dataset:
-        """Stack elements of different shapes, padded with zeros, empty strings or `padding_values`."""
+        """Stack elements of different shapes, padded with zeros, empty strings or `padding_values`.
+
+        >>> rows = tf.data.Dataset.range(1, 4).map(lambda n: tf.range(n))
+        >>> next(rows.padded_batch(3).as_numpy_iterator()).tolist()
+        [[0, 0, 0], [0, 1, 0], [0, 1, 2]]
+        """
         return self._next(
             batching.padded_batch(self._pipeline, batch_size, padded_shapes, padding_values, drop_remainder)
         )
 
     def unbatch(self, name: str | None = None) -> Dataset:
-        """The rows of every element."""
+        """The rows of every element.
+
+        >>> list(tf.data.Dataset.range(4).batch(2).unbatch().as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(2), np.int64(3)]
+        """
         return self._next(batching.unbatch(self._pipeline))
 
     def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Dataset:
-        """Batches of another size; a list gives several sizes that are used in turn."""
+        """Batches of another size; a list gives several sizes that are used in turn.
+
+        >>> [b.tolist() for b in tf.data.Dataset.range(6).batch(3).rebatch(2).as_numpy_iterator()]
+        [[0, 1], [2, 3], [4, 5]]
+        """
         return self._next(batching.rebatch(self._pipeline, batch_size, drop_remainder))
 
     def window(
@@ -461,7 +572,7 @@ class Dataset:
     ) -> Dataset:
         """Datasets of `size` elements each; each one begins `shift` elements after the previous one.
 
-        >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
+        >>> windows = tf.data.Dataset.range(5).window(3, shift=1, drop_remainder=True)
         >>> [x.tolist() for x in windows.flat_map(lambda window: window.batch(3)).as_numpy_iterator()]
         [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
         """
@@ -475,7 +586,13 @@ class Dataset:
         window_size_func: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """Group `window_size` elements with the same key, and replace each group by `reduce_func(key, group)`."""
+        """Group `window_size` elements with the same key, and replace each group by `reduce_func(key, group)`.
+
+        >>> dataset = tf.data.Dataset.range(4)
+        >>> pairs = dataset.group_by_window(lambda x: x % 2, lambda key, group: group.batch(2), window_size=2)
+        >>> [b.tolist() for b in pairs.as_numpy_iterator()]
+        [[0, 2], [1, 3]]
+        """
         return self._next(
             batching.group_by_window(self._pipeline, key_func, reduce_func, window_size, window_size_func, Dataset._of)
         )
@@ -492,7 +609,13 @@ class Dataset:
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Padded batches of elements of similar lengths."""
+        """Padded batches of elements of similar lengths.
+
+        >>> rows = tf.data.Dataset.range(1, 4).map(lambda n: tf.range(n))
+        >>> batches = rows.bucket_by_sequence_length(tf.size, bucket_boundaries=[3], bucket_batch_sizes=[2, 2])
+        >>> [b.tolist() for b in batches.as_numpy_iterator()]
+        [[[0, 0], [0, 1]], [[0, 1, 2]]]
+        """
         return self._next(
             batching.bucket(
                 self._pipeline,
@@ -510,18 +633,34 @@ class Dataset:
 
     # -- memory and time -----------------------------------------------------------------------------------------------
     def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
-        """Keep the elements of the first complete iteration, in memory or in a file, for later iterations."""
+        """Keep the elements of the first complete iteration, in memory or in a file, for later iterations.
+
+        >>> dataset = tf.data.Dataset.range(3).map(lambda x: x * x).cache()
+        >>> list(dataset.as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(4)]
+        """
         path = storage.path_of(filename)
         return self._next(storage.cached_in_file(self._pipeline, path) if path else transforms.cached(self._pipeline))
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
-        """Compute up to `buffer_size` elements in advance, in another thread."""
+        """Compute up to `buffer_size` elements in advance, in another thread.
+
+        >>> list(tf.data.Dataset.range(3).prefetch(tf.data.AUTOTUNE).as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(2)]
+        """
         return self._next(transforms.prefetched(self._pipeline, buffer_size))
 
     def save(
         self, path: Any, compression: str | None = None, shard_func: Any = None, checkpoint_args: Any = None
     ) -> None:
-        """Write all elements to a folder, from which `Dataset.load` reads them."""
+        """Write all elements to a folder, from which `Dataset.load` reads them.
+
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "saved")
+        >>> tf.data.Dataset.range(3).save(path)
+        >>> list(tf.data.Dataset.load(path).as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(2)]
+        """
         refuse_tracing()
         with outside():
             storage.save(self._pipeline, storage.path_of(path), compression)
@@ -534,7 +673,14 @@ class Dataset:
         reader_func: Any = None,
         wait: bool = False,
     ) -> Dataset:
-        """The dataset that `save` wrote."""
+        """The dataset that `save` wrote.
+
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "saved")
+        >>> tf.data.Dataset.range(3).save(path)
+        >>> list(tf.data.Dataset.load(path).as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(2)]
+        """
         return Dataset._of(storage.load(storage.path_of(path), element_spec, compression))
 
     def snapshot(
@@ -545,26 +691,54 @@ class Dataset:
         shard_func: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """Keep the elements of the first complete iteration in a folder, for later iterations and other programs."""
+        """Keep the elements of the first complete iteration in a folder, for later iterations and other programs.
+
+        >>> import os, tempfile
+        >>> dataset = tf.data.Dataset.range(3).snapshot(os.path.join(tempfile.mkdtemp(), "kept"))
+        >>> list(dataset.as_numpy_iterator())
+        [np.int64(0), np.int64(1), np.int64(2)]
+        """
         return self._next(storage.snapshot(self._pipeline, storage.path_of(path)))
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
-        """Skip the elements that raise an error."""
+        """Skip the elements that raise an error.
+
+        >>> inverse = tf.data.Dataset.from_tensor_slices([1.0, 0.0])
+        >>> inverse = inverse.map(lambda x: tf.debugging.check_numerics(1 / x, ""))
+        >>> [float(x) for x in inverse.ignore_errors()]
+        [1.0]
+        """
         return self._next(transforms.ignore_errors(self._pipeline, log_warning))
 
     def rejection_resample(
         self, class_func: Any, target_dist: Any, initial_dist: Any = None, seed: Any = None, name: str | None = None
     ) -> Dataset:
-        """Pairs (class, element), sampled so that the classes have the distribution `target_dist`."""
+        """Pairs (class, element), sampled so that the classes have the distribution `target_dist`.
+
+        >>> dataset = tf.data.Dataset.range(100).map(lambda x: x % 2)
+        >>> pairs = dataset.rejection_resample(lambda x: x, target_dist=[0.0, 1.0], initial_dist=[0.5, 0.5])
+        >>> {int(c) for c, x in pairs}
+        {1}
+        """
         return self._next(sources.resampled(self._pipeline, class_func, target_dist, initial_dist, seed))
 
     # -- options -------------------------------------------------------------------------------------------------------
     def options(self) -> Options:
-        """The options set by `with_options`."""
+        """The options set by `with_options`.
+
+        >>> isinstance(tf.data.Dataset.range(3).options(), tf.data.Options)
+        True
+        """
         return Options() if self._options is None else self._options
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same dataset with options, which have no effect in gradtape."""
+        """The same dataset with options, which have no effect in gradtape.
+
+        >>> options = tf.data.Options()
+        >>> options.deterministic = False
+        >>> tf.data.Dataset.range(3).with_options(options).options().deterministic
+        False
+        """
         if not isinstance(options, Options):
             raise TypeError(f"`options` must be a tf.data.Options object. Got {type(options)}.")
         return Dataset._of(transforms.renamed(self._pipeline, "_OptionsDataset"), self.options().merge(options))

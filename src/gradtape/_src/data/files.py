@@ -53,7 +53,15 @@ def _text(data: bytes) -> Tensor:
 
 
 class TextLineDataset(_FileDataset):
-    """The lines of text files, without line ends. `compression_type` is "", "GZIP" or "ZLIB"."""
+    """The lines of text files, without line ends. `compression_type` is "", "GZIP" or "ZLIB".
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "lines.txt")
+    >>> with open(path, "w") as file:
+    ...     print("first", "second", sep=chr(10), file=file)
+    >>> list(tf.data.TextLineDataset(path).as_numpy_iterator())
+    [b'first', b'second']
+    """
 
     def __init__(
         self,
@@ -71,7 +79,14 @@ class TextLineDataset(_FileDataset):
 
 
 class FixedLengthRecordDataset(_FileDataset):
-    """Records of fixed length, without the header and the footer of each file."""
+    """Records of fixed length, without the header and the footer of each file.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "records")
+    >>> tf.io.write_file(path, b"HEADaabbcc")
+    >>> list(tf.data.FixedLengthRecordDataset(path, record_bytes=2, header_bytes=4).as_numpy_iterator())
+    [b'aa', b'bb', b'cc']
+    """
 
     def __init__(
         self,
@@ -125,7 +140,15 @@ class FixedLengthRecordDataset(_FileDataset):
 
 
 class TFRecordDataset(_FileDataset):
-    """The records of TFRecord files, as strings; parse them with `tf.io.parse_single_example`."""
+    """The records of TFRecord files, as strings; parse them with `tf.io.parse_single_example`.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.tfrecord")
+    >>> with tf.io.TFRecordWriter(path) as writer:
+    ...     writer.write(b"record")
+    >>> list(tf.data.TFRecordDataset(path).as_numpy_iterator())
+    [b'record']
+    """
 
     def __init__(
         self,

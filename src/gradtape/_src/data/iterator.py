@@ -14,6 +14,7 @@ from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.checkpoint.checkpoint import PythonState
 from gradtape._src.conversion import wrap
 from gradtape._src.data.core import END, Pipeline, Run, outside, to_device
+from gradtape._src.data.structure import normalized, spec_of
 from gradtape._src.devices import placement
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.ops.ragged import RaggedTensor
@@ -30,7 +31,20 @@ def next_of(iterator: Iterator[Any]) -> Any:
 
 
 class IteratorBase(PythonState):
-    """An iterator over a dataset: `next(iterator)`, `iterator.get_next()`; saved by `tf.train.Checkpoint`."""
+    """An iterator over a dataset: `next(iterator)`, `iterator.get_next()`; saved by `tf.train.Checkpoint`.
+
+    >>> iterator = iter(tf.data.Dataset.range(3))
+    >>> iterator.get_next().numpy().item(), next(iterator).numpy().item()
+    (0, 1)
+    >>> iterator.element_spec
+    TensorSpec(shape=(), dtype=tf.int64, name=None)
+    >>> state = iterator.serialize()
+    >>> bool(iterator.get_next_as_optional().has_value()), bool(iterator.get_next_as_optional().has_value())
+    (True, False)
+    >>> iterator.deserialize(state)
+    >>> next(iterator).numpy().item()
+    2
+    """
 
     def __init__(self, pipeline: Pipeline) -> None:
         refuse_tracing()
@@ -127,7 +141,12 @@ def refuse_tracing() -> None:
 
 
 class NumpyIterator:
-    """The result of `dataset.as_numpy_iterator()`: the elements, with NumPy arrays in them."""
+    """The result of `dataset.as_numpy_iterator()`: the elements, with NumPy arrays in them.
+
+    >>> iterator = tf.data.Dataset.from_tensors([1, 2]).as_numpy_iterator()
+    >>> type(iterator).__name__, next(iterator).tolist()
+    ('NumpyIterator', [1, 2])
+    """
 
     def __init__(self, iterator: IteratorBase) -> None:
         self._iterator = iterator
@@ -156,10 +175,29 @@ def _plain(leaf: Any) -> Any:
 
 
 class Optional:
-    """A value that may be missing (`tf.experimental.Optional`)."""
+    """A value that may be missing (`tf.experimental.Optional`).
 
-    def __init__(self, values: list[Any], pipeline: Pipeline | None = None) -> None:
-        self._values, self._pipeline = values, pipeline
+    >>> some = tf.experimental.Optional.from_value(tf.constant(3))
+    >>> bool(some.has_value()), int(some.get_value()), some.element_spec
+    (True, 3, TensorSpec(shape=(), dtype=tf.int32, name=None))
+    >>> none = tf.experimental.Optional.empty(tf.TensorSpec([], tf.int32))
+    >>> bool(none.has_value())
+    False
+    """
+
+    def __init__(self, values: list[Any], pipeline: Pipeline | None = None, spec: Any = None) -> None:
+        self._values, self._pipeline, self._spec = values, pipeline, spec
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """An optional that has a value: a tensor, or a structure of tensors."""
+        element = normalized(value)
+        return Optional([element], spec=spec_of(element))
+
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """An optional without a value, for values with these shapes and dtypes."""
+        return Optional([], spec=element_spec)
 
     def _element_of_dataset(self) -> Any:
         return type(self)
@@ -177,4 +215,4 @@ class Optional:
     @property
     def element_spec(self) -> Any:
         """Shape and dtype of the value."""
-        return None if self._pipeline is None else self._pipeline.spec
+        return self._spec if self._pipeline is None else self._pipeline.spec

@@ -31,19 +31,32 @@ class _Settings:
 
 
 class AutotuneOptions(_Settings):
-    """How buffers may grow."""
+    """How buffers may grow.
+
+    >>> options = tf.data.Options()
+    >>> options.autotune.enabled = False
+    """
 
     _names = ("enabled", "cpu_budget", "ram_budget", "autotune_algorithm", "initial_parallelism", "min_parallelism")
 
 
 class DistributeOptions(_Settings):
-    """How a dataset is sharded among workers."""
+    """How a dataset is sharded among workers.
+
+    >>> options = tf.data.Options()
+    >>> type(options.experimental_distribute).__name__
+    'DistributeOptions'
+    """
 
     _names = ("auto_shard_policy", "num_devices")
 
 
 class OptimizationOptions(_Settings):
-    """What may be rewritten."""
+    """What may be rewritten.
+
+    >>> options = tf.data.Options()
+    >>> options.experimental_optimization.map_fusion = True
+    """
 
     _names = (
         "apply_default_optimizations", "filter_fusion", "filter_parallelization", "inject_prefetch",
@@ -53,13 +66,24 @@ class OptimizationOptions(_Settings):
 
 
 class ThreadingOptions(_Settings):
-    """How many threads to use."""
+    """How many threads to use.
+
+    >>> options = tf.data.Options()
+    >>> options.threading.private_threadpool_size = 4
+    >>> options.threading.private_threadpool_size
+    4
+    """
 
     _names = ("max_intra_op_parallelism", "private_threadpool_size")
 
 
 class ServiceOptions(_Settings):
-    """How a service would be used."""
+    """How a service would be used.
+
+    >>> options = tf.data.Options()
+    >>> type(options.experimental_service).__name__
+    'ServiceOptions'
+    """
 
     _names = ("pinned",)
 
@@ -78,7 +102,7 @@ _PARTS = {
 class Options(_Settings):
     """Options of TensorFlow's runtime for a pipeline.
 
-    >>> options = Options()
+    >>> options = tf.data.Options()
     >>> options.deterministic = True
     >>> options.threading.private_threadpool_size = 2
     """
@@ -94,7 +118,13 @@ class Options(_Settings):
             object.__setattr__(self, name, kind())
 
     def merge(self, options: Options) -> Options:
-        """These options, updated by those that `options` sets."""
+        """These options, updated by those that `options` sets.
+
+        >>> a, b = tf.data.Options(), tf.data.Options()
+        >>> b.deterministic = True
+        >>> a.merge(b).deterministic
+        True
+        """
         made = Options()
         for source in (self, options):
             for name, value in vars(source).items():

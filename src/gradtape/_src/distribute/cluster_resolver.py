@@ -27,7 +27,17 @@ __all__ = [
 
 
 class ClusterResolver:
-    """Describes a cluster, and the task that this process is."""
+    """Describes a cluster, and the task that this process is.
+
+    >>> spec = tf.train.ClusterSpec({"worker": ["host1:2222", "host2:2222"]})
+    >>> resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=1)
+    >>> resolver.cluster_spec().as_dict()
+    {'worker': ['host1:2222', 'host2:2222']}
+    >>> resolver.master("worker", 0, rpc_layer="grpc"), resolver.environment
+    ('grpc://host1:2222', '')
+    >>> "GPU" in resolver.num_accelerators()
+    False
+    """
 
     task_type: str | None = None
     task_id: int | None = None
@@ -66,6 +76,13 @@ class SimpleClusterResolver(ClusterResolver):
     >>> resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=0)
     >>> resolver.master("worker", 0)
     'localhost:2222'
+
+    >>> spec = tf.train.ClusterSpec({"worker": ["host1:2222", "host2:2222"]})
+    >>> resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec)
+    >>> resolver.cluster_spec().num_tasks("worker"), resolver.environment
+    (2, '')
+    >>> "GPU" in resolver.num_accelerators()
+    False
     """
 
     def __init__(
@@ -184,7 +201,18 @@ class TFConfigClusterResolver(ClusterResolver):
 
 
 class UnionResolver(ClusterResolver):
-    """Several clusters as one: the tasks of jobs with the same name, one after the other."""
+    """Several clusters as one: the tasks of jobs with the same name, one after the other.
+
+    >>> a, b = (
+    ...     tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec({"worker": [host]}))
+    ...     for host in ("host1:2222", "host2:2222")
+    ... )
+    >>> both = tf.distribute.cluster_resolver.UnionResolver(a, b)
+    >>> both.cluster_spec().as_dict(), both.environment
+    ({'worker': ['host1:2222', 'host2:2222']}, '')
+    >>> both.master("worker", 1)
+    'host2:2222'
+    """
 
     def __init__(self, *args: ClusterResolver, **kwargs: Any) -> None:
         if not args:
@@ -217,7 +245,17 @@ class UnionResolver(ClusterResolver):
 
 
 class SlurmClusterResolver(ClusterResolver):
-    """The tasks of a SLURM job step, from the variables that `srun` sets."""
+    """The tasks of a SLURM job step, from the variables that `srun` sets.
+
+    >>> import os
+    >>> os.environ.update(SLURM_PROCID="1", SLURM_STEP_NODELIST="n[1-2]", SLURM_STEP_NUM_TASKS="2")
+    >>> os.environ.update(SLURM_STEP_TASKS_PER_NODE="1(x2)")
+    >>> resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(gpus_per_node=0, gpus_per_task=0)
+    >>> resolver.cluster_spec().as_dict(), resolver.get_task_info()
+    ({'worker': ['n1:8888', 'n2:8888']}, ('worker', 1))
+    >>> resolver.master()
+    'grpc://n2:8888'
+    """
 
     def __init__(
         self,
@@ -300,7 +338,11 @@ def expand_hostlist(text: str) -> list[str]:
 
 # -- clusters that their own services describe -----------------------------------------------------------------------
 class KubernetesExecutableLocation(Enum):
-    """Where the program runs: in a pod of the cluster, or outside, with a `kubeconfig`."""
+    """Where the program runs: in a pod of the cluster, or outside, with a `kubeconfig`.
+
+    >>> tf.distribute.cluster_resolver.KubernetesExecutableLocation.WITHIN_CLUSTER.name
+    'WITHIN_CLUSTER'
+    """
 
     WITHIN_CLUSTER = 0
     OFF_CLUSTER = 1
@@ -367,7 +409,13 @@ def _kubernetes_client(location: KubernetesExecutableLocation) -> Any:
 
 
 class GCEClusterResolver(ClusterResolver):
-    """The machines of an instance group of Google Compute Engine. It needs `googleapiclient`, or a service."""
+    """The machines of an instance group of Google Compute Engine. It needs `googleapiclient`, or a service.
+
+    >>> tf.distribute.cluster_resolver.GCEClusterResolver("project", "zone", "group", 8470).cluster_spec()
+    Traceback (most recent call last):
+        ...
+    ImportError: googleapiclient must be installed before using the GCE cluster resolver: pip install...
+    """
 
     def __init__(
         self,

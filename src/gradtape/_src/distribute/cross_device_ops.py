@@ -11,7 +11,18 @@ from gradtape._src.distribute.values import PerReplica
 
 
 class CrossDeviceOps:
-    """Reduces the values of replicas."""
+    """Reduces the values of replicas.
+
+    >>> strategy = tf.distribute.MirroredStrategy(["CPU:0"], cross_device_ops=tf.distribute.ReductionToOneDevice())
+    >>> isinstance(tf.distribute.ReductionToOneDevice(), tf.distribute.CrossDeviceOps)
+    True
+
+    >>> ops = tf.distribute.ReductionToOneDevice()
+    >>> [float(x) for x in ops.batch_reduce("SUM", [(tf.constant(1.0), "CPU:0"), (tf.constant(2.0), "CPU:0")])]
+    [1.0, 2.0]
+    >>> float(ops.broadcast(tf.constant(3.0), "CPU:0"))
+    3.0
+    """
 
     def reduce(self, reduce_op: Any, per_replica_value: Any, destinations: Any, options: Any = None) -> Any:
         """The sum or mean of a value over replicas.
@@ -33,7 +44,11 @@ class CrossDeviceOps:
 
 
 class ReductionToOneDevice(CrossDeviceOps):
-    """Accepted for `cross_device_ops`; XLA and NumPy compute the reductions."""
+    """Accepted for `cross_device_ops`; XLA and NumPy compute the reductions.
+
+    >>> tf.distribute.MirroredStrategy(["CPU:0"], tf.distribute.ReductionToOneDevice()).num_replicas_in_sync
+    1
+    """
 
     def __init__(self, reduce_to_device: Any = None, accumulation_fn: Any = None) -> None:
         self.reduce_to_device, self.accumulation_fn = reduce_to_device, accumulation_fn
@@ -47,15 +62,27 @@ class _AllReduce(CrossDeviceOps):
 
 
 class NcclAllReduce(_AllReduce):
-    """Accepted for `cross_device_ops`; XLA and NumPy compute the reductions."""
+    """Accepted for `cross_device_ops`; XLA and NumPy compute the reductions.
+
+    >>> tf.distribute.MirroredStrategy(["CPU:0"], tf.distribute.NcclAllReduce()).num_replicas_in_sync
+    1
+    """
 
 
 class HierarchicalCopyAllReduce(_AllReduce):
-    """Accepted for `cross_device_ops`; XLA and NumPy compute the reductions."""
+    """Accepted for `cross_device_ops`; XLA and NumPy compute the reductions.
+
+    >>> tf.distribute.MirroredStrategy(["CPU:0"], tf.distribute.HierarchicalCopyAllReduce()).num_replicas_in_sync
+    1
+    """
 
 
 class CommunicationImplementation(Enum):
-    """Accepted for `CommunicationOptions`; XLA chooses."""
+    """Accepted for `CommunicationOptions`; XLA chooses.
+
+    >>> tf.distribute.experimental.CollectiveCommunication.RING.name
+    'RING'
+    """
 
     AUTO = "AUTO"
     RING = "RING"

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class InputReplicationMode(Enum):
-    """How often the function of `distribute_datasets_from_function` is called."""
+    """How often the function of `distribute_datasets_from_function` is called.
+
+    >>> tf.distribute.InputReplicationMode.PER_WORKER.name
+    'PER_WORKER'
+    """
 
     PER_WORKER = "PER_WORKER"
     PER_REPLICA = "PER_REPLICA"
@@ -48,6 +52,10 @@ class InputContext:
     >>> import gradtape as tf
     >>> tf.distribute.InputContext(num_replicas_in_sync=4).get_per_replica_batch_size(32)
     8
+
+    >>> context = tf.distribute.InputContext(num_input_pipelines=2, input_pipeline_id=1, num_replicas_in_sync=8)
+    >>> context.num_input_pipelines, context.input_pipeline_id, context.num_replicas_in_sync
+    (2, 1, 8)
     """
 
     __slots__ = ("_input_pipeline_id", "_num_input_pipelines", "_num_replicas_in_sync")
@@ -89,7 +97,22 @@ class InputContext:
 
 
 class DistributedIterator:
-    """An iterator over a distributed dataset. Its elements hold a `PerReplica` for every tensor."""
+    """An iterator over a distributed dataset.
+
+    With several replicas its elements hold a `PerReplica` for every tensor; with one, the tensors.
+
+    >>> strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    >>> dataset = strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2))
+    >>> dataset.element_spec
+    TensorSpec(shape=(None,), dtype=tf.int64, name=None)
+    >>> iterator = iter(dataset)
+    >>> iterator.element_spec == dataset.element_spec
+    True
+    >>> iterator.get_next().numpy().tolist()
+    [0, 1]
+    >>> bool(iterator.get_next_as_optional().has_value()), bool(iterator.get_next_as_optional().has_value())
+    (True, False)
+    """
 
     def __init__(self, dataset: DistributedDataset) -> None:
         refuse_tracing()
@@ -177,7 +200,13 @@ class DistributedDataset:
     def _per_replica(self, parts: list[Any], kind: type[PerReplica] = PerReplica) -> Any:
         leaves = [nest.flatten(part) for part in parts]
         devices = self._strategy.extended.devices
-        return nest.pack_sequence_as(parts[0], [kind(leaf, devices) for leaf in zip(*leaves, strict=True)])
+        together = [kind(leaf, devices) for leaf in zip(*leaves, strict=True)]
+        return nest.pack_sequence_as(parts[0], [leaf.values[0] for leaf in together] if self._alone else together)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether there is one replica, which gets tensors, as in TensorFlow, and not a `PerReplica` of one."""
+        return self._strategy.extended.num_replicas == 1
 
     def __len__(self) -> int:
         return len(self._dataset) if self._divides else -(-len(self._dataset) // self._strategy.extended.local_replicas)
@@ -189,11 +218,17 @@ class DistributedDataset:
 
     @property
     def element_spec(self) -> Any:
-        """Shapes and dtypes of the elements, for each replica."""
+        """Shapes and dtypes of the elements, for each replica.
+
+        >>> strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+        >>> strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2)).element_spec
+        TensorSpec(shape=(None,), dtype=tf.int64, name=None)
+        """
         count, total = self._strategy.extended.local_replicas, self._strategy.extended.num_replicas
 
         def of(spec: Any) -> Any:
-            return PerReplicaSpec(*[_part_spec(spec, total) if self._divides else spec] * count)
+            part = _part_spec(spec, total) if self._divides else spec
+            return part if self._alone else PerReplicaSpec(*[part] * count)
 
         return nest.map_structure(of, self._dataset.element_spec)
 

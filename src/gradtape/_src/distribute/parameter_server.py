@@ -56,7 +56,14 @@ def _refuse(name: str) -> NoReturn:
 
 
 class ParameterServerStrategy(Strategy):
-    """Refused: it is asynchronous. The error says what to use; `isinstance` with it works, and is False."""
+    """Refused: it is asynchronous. The error says what to use; `isinstance` with it works, and is False.
+
+    >>> spec = tf.train.ClusterSpec({"ps": ["host:2222"], "worker": ["host:2223"]})
+    >>> tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.SimpleClusterResolver(spec))
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.UnimplementedError: ParameterServerStrategy: gradtape has no parameter servers,...
+    """
 
     def __init__(self, cluster_resolver: Any, variable_partitioner: Any = None) -> None:
         _refuse("ParameterServerStrategy")

@@ -42,6 +42,17 @@ class ReplicaContext:
     ...     return context.all_reduce("sum", tf.constant(2.0))
     >>> float(strategy.run(replica))
     2.0
+
+    >>> strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    >>> def step(x):
+    ...     context = tf.distribute.get_replica_context()
+    ...     print(context.num_replicas_in_sync, context.strategy is strategy, context.devices)
+    ...     total = context.merge_call(lambda strategy, v: strategy.reduce("SUM", v, axis=None), args=(x,))
+    ...     return context.replica_id_in_sync_group, context.all_gather(x, axis=0), total
+    >>> _, gathered, total = strategy.run(step, args=(tf.constant([1.0, 2.0]),))
+    1 True ('/job:localhost/replica:0/task:0/device:CPU:0',)
+    >>> gathered.numpy().tolist(), total.numpy().tolist()
+    ([1.0, 2.0], [1.0, 2.0])
     """
 
     def __init__(self, strategy: Strategy, replica_id_in_sync_group: Any, thread: _Thread | None = None) -> None:

@@ -48,7 +48,12 @@ class ValueContext:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of `run` on TPUs, which are accepted and have no effect: XLA decides."""
+    """Options of `run` on TPUs, which are accepted and have no effect: XLA decides.
+
+    >>> strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    >>> int(strategy.run(lambda: tf.constant(3), options=tf.distribute.RunOptions()))
+    3
+    """
 
     experimental_enable_dynamic_batch_size: bool = True
     experimental_bucketizing_dynamic_shape: bool = False
@@ -86,6 +91,18 @@ class Strategy:
 
     `MirroredStrategy`, `OneDeviceStrategy` and `MultiWorkerMirroredStrategy` are strategies. Without one the default
     strategy is active, which has one replica.
+
+    >>> strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    >>> strategy.num_replicas_in_sync, strategy.cluster_resolver
+    (1, None)
+    >>> with strategy.scope():
+    ...     v = tf.Variable(2.0)
+    >>> result = strategy.run(lambda: v * 3.0)
+    >>> [float(x) for x in strategy.experimental_local_results(result)]
+    [6.0]
+    >>> dataset = strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(2).batch(2))
+    >>> next(iter(dataset)).numpy().tolist()
+    [0, 1]
     """
 
     extended: StrategyExtended
@@ -225,7 +242,13 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
     ) -> Any:
-        """A dataset that a function makes for this process, with the batches of replicas one after the other."""
+        """A dataset that a function makes for this process, with the batches of replicas one after the other.
+
+        >>> strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+        >>> dataset = strategy.experimental_distribute_datasets_from_function(lambda context: tf.data.Dataset.range(2))
+        >>> [int(x) for x in dataset]
+        [0, 1]
+        """
         require_cross_replica(self)
         return self.extended.datasets_from_function(dataset_fn, options)
 
@@ -238,7 +261,28 @@ def _parts_of(value: Any) -> Any:
 
 
 class StrategyExtended:
-    """The parts of a strategy that libraries use."""
+    """The parts of a strategy that libraries use.
+
+    >>> strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    >>> extended = strategy.extended
+    >>> extended.worker_devices, extended.parameter_devices
+    (('/job:localhost/replica:0/task:0/device:CPU:0',), ('/job:localhost/replica:0/task:0/device:CPU:0',))
+    >>> extended.experimental_require_static_shapes
+    False
+    >>> with strategy.scope():
+    ...     v = tf.Variable(1.0)
+    ...     with extended.colocate_vars_with(v):
+    ...         slot = tf.Variable(0.0)
+    >>> extended.variable_created_in_scope(v), extended.value_container(v) is v
+    (True, True)
+    >>> _ = extended.update(v, lambda copy, x: copy.assign(x), args=(5.0,))
+    >>> float(v)
+    5.0
+    >>> float(extended.reduce_to("SUM", tf.constant(3.0), destinations=v))
+    3.0
+    >>> [float(x) for x in extended.batch_reduce_to("SUM", [(tf.constant(3.0), v), (tf.constant(4.0), v)])]
+    [3.0, 4.0]
+    """
 
     is_distributed = True  # whether it counts as a strategy at all
     wraps = True  # whether values of replicas are `PerReplica`s, also where there is one replica
@@ -527,7 +571,13 @@ class MirroredStrategy(Strategy):
 
 
 class TPUStrategy(Strategy):
-    """`MirroredStrategy` over the TPU cores of this machine."""
+    """`MirroredStrategy` over the TPU cores of this machine.
+
+    >>> tf.distribute.TPUStrategy()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: TPUStrategy finds no TPU: JAX, which gradtape reaches TPUs through, has none here....
+    """
 
     def __init__(
         self, tpu_cluster_resolver: Any = None, experimental_device_assignment: Any = None, **options: Any

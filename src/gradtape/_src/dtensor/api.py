@@ -406,7 +406,14 @@ class DTensorCheckpoint(Checkpoint):
         self._writes = 0
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
-        """`tf.train.Checkpoint.save`; with several processes all of them call it, and write together."""
+        """`tf.train.Checkpoint.save`; with several processes all of them call it, and write together.
+
+        >>> import os, tempfile
+        >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
+        >>> checkpoint = tf.experimental.dtensor.DTensorCheckpoint(mesh, v=tf.Variable(1.0))
+        >>> os.path.basename(checkpoint.save(os.path.join(tempfile.mkdtemp(), "ckpt")))
+        'ckpt-1'
+        """
         if processes.count() == 1:
             return super().save(file_prefix, options)
         prefix = os.fsdecode(file_prefix)
@@ -470,5 +477,13 @@ class DTensorDataset:
 
     @property
     def element_spec(self) -> Any:
-        """Shapes and dtypes of the elements."""
+        """Shapes and dtypes of the elements.
+
+        >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
+        >>> layout = tf.experimental.dtensor.Layout(["batch"], mesh)
+        >>> dataset = tf.data.Dataset.range(4)
+        >>> options = {"global_batch_size": 2, "mesh": mesh, "layouts": layout, "batch_dim": "batch"}
+        >>> tf.experimental.dtensor.DTensorDataset(dataset, **options).element_spec
+        TensorSpec(shape=(2,), dtype=tf.int64, name=None)
+        """
         return self._dataset.element_spec

@@ -30,6 +30,21 @@ class Mesh:
     >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
     >>> mesh.dim_names, mesh.size
     (['batch'], 1)
+
+    >>> mesh.shape(), mesh.dim_size("batch"), mesh.contains_dim("batch"), mesh.device_type(), mesh.name
+    ([1], 1, True, 'CPU', '')
+    >>> mesh.local_devices()
+    ['/job:localhost/replica:0/task:0/device:CPU:0']
+    >>> mesh.num_local_devices(), mesh.local_device_ids(), mesh.min_global_device_id()
+    (1, [0], 0)
+    >>> mesh.global_device_ids().tolist(), mesh.local_device_locations(), mesh.unravel_index()
+    ([0], [{'batch': 0}], {0: {'batch': 0}})
+    >>> mesh.coords(0).numpy().tolist(), mesh.strides
+    ([0], [1])
+    >>> mesh.is_remote(), mesh.is_single_device(), mesh.host_mesh() == mesh
+    (False, True, True)
+    >>> tf.experimental.dtensor.Mesh.from_string(mesh.to_string()) == mesh
+    True
     """
 
     def __init__(
@@ -214,6 +229,19 @@ class Layout:
     >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
     >>> tf.experimental.dtensor.Layout(["batch", tf.experimental.dtensor.UNSHARDED], mesh).num_shards(0)
     1
+
+    >>> rows = tf.experimental.dtensor.Layout.batch_sharded(mesh, "batch", rank=2)
+    >>> columns = tf.experimental.dtensor.Layout.inner_sharded(mesh, "batch", rank=2)
+    >>> whole = tf.experimental.dtensor.Layout.replicated(mesh, rank=2)
+    >>> rows.rank, rows.shape, rows.is_batch_parallel(), whole.is_fully_replicated(), whole.is_single_device()
+    (2, [1], True, True, True)
+    >>> rows.local_shape_from_global_shape([4, 3]), rows.global_shape_from_local_shape([4, 3])
+    (TensorShape([4, 3]), TensorShape([4, 3]))
+    >>> rows.offset_to_shard(), columns.delete([0]).sharding_specs
+    ([(0, 0)], ['batch'])
+    >>> text = rows.to_string()
+    >>> tf.experimental.dtensor.Layout.from_string(text) == rows
+    True
     """
 
     def __init__(self, sharding_specs: Sequence[str], mesh: Mesh) -> None:

@@ -152,7 +152,7 @@ def text_of(value: Any) -> str:
 class BytesList(_List):
     """A list of bytes.
 
-    >>> BytesList(value=[b"a"]).value
+    >>> tf.train.BytesList(value=[b"a"]).value
     [b'a']
     """
 
@@ -173,7 +173,11 @@ class BytesList(_List):
 
 
 class FloatList(_List):
-    """A list of 32-bit floats."""
+    """A list of 32-bit floats.
+
+    >>> list(tf.train.FloatList(value=[0.5, 1.0]).value)
+    [0.5, 1.0]
+    """
 
     @staticmethod
     def _checked(value: Any) -> float:
@@ -193,7 +197,11 @@ class FloatList(_List):
 
 
 class Int64List(_List):
-    """A list of 64-bit integers."""
+    """A list of 64-bit integers.
+
+    >>> list(tf.train.Int64List(value=[1, 2]).value)
+    [1, 2]
+    """
 
     @staticmethod
     def _checked(value: Any) -> int:
@@ -223,8 +231,12 @@ _KINDS: dict[str, tuple[int, type[_List]]] = {
 class Feature(Message):
     """A list of bytes, of floats or of integers.
 
-    >>> Feature(int64_list=Int64List(value=[1, 2])).WhichOneof("kind")
+    >>> tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2])).WhichOneof("kind")
     'int64_list'
+
+    >>> feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1]))
+    >>> feature.HasField("int64_list"), feature.HasField("float_list")
+    (True, False)
     """
 
     def __init__(self, bytes_list: Any = None, float_list: Any = None, int64_list: Any = None) -> None:
@@ -359,7 +371,12 @@ class _Named(Message):
 
 
 class Features(_Named):
-    """Features by name."""
+    """Features by name.
+
+    >>> one = tf.train.Feature(int64_list=tf.train.Int64List(value=[1]))
+    >>> tf.train.Features(feature={"x": one}).feature["x"].int64_list.value
+    [1]
+    """
 
     _title = "feature"
 
@@ -372,7 +389,12 @@ class Features(_Named):
 
 
 class FeatureList(Message):
-    """Features one after the other."""
+    """Features one after the other.
+
+    >>> step = tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))
+    >>> len(tf.train.FeatureList(feature=[step, step]).feature)
+    2
+    """
 
     def __init__(self, feature: Any = ()) -> None:
         self.feature = _Features([_given(value, Feature) for value in feature or ()])
@@ -398,7 +420,12 @@ class _Features(list[Feature]):
 
 
 class FeatureLists(_Named):
-    """Lists of features by name."""
+    """Lists of features by name.
+
+    >>> steps = tf.train.FeatureList(feature=[tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))])
+    >>> list(tf.train.FeatureLists(feature_list={"x": steps}).feature_list)
+    ['x']
+    """
 
     _title = "feature_list"
 
@@ -434,8 +461,10 @@ class _Record(Message):
 class Example(_Record):
     """A record: features by name.
 
-    >>> example = Example(features=Features(feature={"x": Feature(int64_list=Int64List(value=[1, 2]))}))
-    >>> Example.FromString(example.SerializeToString()).features.feature["x"].int64_list.value
+    >>> example = tf.train.Example(
+    ...     features=tf.train.Features(feature={"x": tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2]))})
+    ... )
+    >>> tf.train.Example.FromString(example.SerializeToString()).features.feature["x"].int64_list.value
     [1, 2]
     """
 
@@ -446,7 +475,13 @@ class Example(_Record):
 
 
 class SequenceExample(_Record):
-    """A record with sequences: features, and lists of features, by name."""
+    """A record with sequences: features, and lists of features, by name.
+
+    >>> steps = tf.train.FeatureList(feature=[tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))])
+    >>> record = tf.train.SequenceExample(feature_lists=tf.train.FeatureLists(feature_list={"x": steps}))
+    >>> tf.train.SequenceExample.FromString(record.SerializeToString()) == record
+    True
+    """
 
     _fields: ClassVar[dict[str, int]] = {"context": 1, "feature_lists": 2}
 

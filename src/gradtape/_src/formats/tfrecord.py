@@ -145,7 +145,15 @@ def framed(record: bytes) -> bytes:
 
 
 class TFRecordOptions:
-    """How a TFRecord file is written: `compression_type` is "", "GZIP" or "ZLIB"."""
+    """How a TFRecord file is written: `compression_type` is "", "GZIP" or "ZLIB".
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.tfrecord")
+    >>> with tf.io.TFRecordWriter(path, tf.io.TFRecordOptions(compression_type="GZIP")) as writer:
+    ...     writer.write(b"record")
+    >>> list(tf.data.TFRecordDataset(path, "GZIP").as_numpy_iterator())
+    [b'record']
+    """
 
     def __init__(
         self,
@@ -204,10 +212,15 @@ class TFRecordWriter:
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "some.tfrecord")
-    >>> with TFRecordWriter(path) as writer:
+    >>> with tf.io.TFRecordWriter(path) as writer:
     ...     writer.write(b"first")
-    >>> list(read_records(path))
+    >>> list(tf.data.TFRecordDataset(path).as_numpy_iterator())
     [b'first']
+
+    >>> writer = tf.io.TFRecordWriter(path)
+    >>> writer.write(b"again")
+    >>> writer.flush()
+    >>> writer.close()
     """
 
     _stream: RecordStream | None = None

@@ -123,7 +123,11 @@ def _choose() -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """What `run_functions_eagerly` was last told; True in a forked child in which nothing can be compiled."""
+    """What `run_functions_eagerly` was last told; True in a forked child in which nothing can be compiled.
+
+    >>> tf.config.experimental_functions_run_eagerly()
+    False
+    """
     return eagerly[0]
 
 
@@ -138,7 +142,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def inside_function() -> bool:
-    """Whether the code is being traced for compilation."""
+    """Whether the code is being traced for compilation.
+
+    >>> tf.inside_function()
+    False
+    """
     return current_graph() is not None
 
 

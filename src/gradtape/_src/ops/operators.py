@@ -28,7 +28,11 @@ _divide = as_operator(math.divide)
 
 
 def true_divide(x: Operand, y: Operand, name: str | None = None) -> Tensor:
-    """x / y; integers are divided in float64 (the small ones in float32), as TensorFlow does."""
+    """x / y; integers are divided in float64 (the small ones in float32), as TensorFlow does.
+
+    >>> tf.math.truediv(7, 2)
+    <tf.Tensor: shape=(), dtype=float64, numpy=3.5>
+    """
     try:
         return _quotient(*hinted_operands(x, y))
     except NotDenseError:
@@ -61,12 +65,20 @@ def _quotient(x: Tensor, y: Tensor) -> Tensor:
 
 
 def floor_divide(x: Operand, y: Operand, name: str | None = None) -> Tensor:
-    """Division towards minus infinity."""
+    """Division towards minus infinity.
+
+    >>> tf.math.floordiv([7, -7], 2).numpy().tolist()
+    [3, -4]
+    """
     return _integer_checked(math.floor_divide, x, y, "FloorDiv")
 
 
 def floor_mod(x: Operand, y: Operand, name: str | None = None) -> Tensor:
-    """The remainder of floor division: it has the divisor's sign."""
+    """The remainder of floor division: it has the divisor's sign.
+
+    >>> tf.math.floormod([7, -7], 3).numpy().tolist()
+    [1, 2]
+    """
     return _integer_checked(math.mod, x, y, "FloorMod")
 
 
@@ -125,7 +137,7 @@ _NO_NEGATIVES = Rule(_is_negative, _negative_power, lambda interval: interval[0]
 def power(x: Operand, y: Operand, name: str | None = None) -> Tensor:
     """x to the power of y, elementwise.
 
-    >>> power(2.0, [1.0, 3.0]).numpy().tolist()
+    >>> tf.pow(2.0, [1.0, 3.0]).numpy().tolist()
     [2.0, 8.0]
     """
     try:

@@ -41,7 +41,11 @@ class SparseTensor:
 
     @property
     def shape(self) -> TensorShape:
-        """The shape; sizes that are not known while a function is traced are None."""
+        """The shape; sizes that are not known while a function is traced are None.
+
+        >>> tf.sparse.from_dense([[1, 0, 0], [0, 2, 0]]).shape
+        TensorShape([2, 3])
+        """
         if is_known(self.dense_shape):
             return TensorShape(np.asarray(self.dense_shape.array).tolist())
         return TensorShape([None] * self.dense_shape.array.shape[0])
@@ -51,17 +55,26 @@ class SparseTensor:
         return self.values.dtype
 
     def get_shape(self) -> TensorShape:
+        """The shape, as `tensor.shape`.
+
+        >>> tf.sparse.from_dense([1, 0]).get_shape()
+        TensorShape([2])
+        """
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Check that the shape is one of these."""
+        """Check that the shape is one of these.
+
+        >>> s = tf.sparse.from_dense([[1, 0], [0, 2]])
+        >>> s.set_shape([2, None])
+        """
         if not as_shape(shape).is_compatible_with(self.shape):
             raise ValueError(f"Shapes {self.shape} and {as_shape(shape)} are not compatible")
 
     def with_values(self, new_values: Any) -> SparseTensor:
         """Other values at the same coordinates.
 
-        >>> SparseTensor([[1]], [2.0], [3]).with_values([5.0]).values.numpy().tolist()
+        >>> tf.SparseTensor([[1]], [2.0], [3]).with_values([5.0]).values.numpy().tolist()
         [5.0]
         """
         return SparseTensor(self.indices, new_values, self.dense_shape)
@@ -115,8 +128,14 @@ def _is_tensor(value: Any) -> bool:
 class SparseTensorSpec:
     """What a sparse tensor looks like: the shape and the dtype.
 
-    >>> SparseTensorSpec([None, 3]).is_compatible_with(SparseTensor([[0, 1]], [2.0], [5, 3]))
+    >>> tf.SparseTensorSpec([None, 3]).is_compatible_with(tf.SparseTensor([[0, 1]], [2.0], [5, 3]))
     True
+
+    >>> spec = tf.SparseTensorSpec([2, 3], tf.float32)
+    >>> spec.shape, spec.dtype
+    (TensorShape([2, 3]), tf.float32)
+    >>> spec.most_specific_compatible_type(tf.SparseTensorSpec([4, 3], tf.float32))
+    SparseTensorSpec(TensorShape([None, 3]), tf.float32)
     """
 
     def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:

@@ -158,6 +158,14 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
 
     Variables are trainable and tracked, functions can be called and differentiated, `signatures` maps names to concrete
     functions. Nothing of the file runs but its graphs, and those when their functions are called.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> module = tf.Module()
+    >>> module.v = tf.Variable(3.0)
+    >>> tf.saved_model.save(module, folder)
+    >>> float(tf.saved_model.load(folder).v)
+    3.0
     """
     folder = os.fsdecode(export_dir)
     path = os.path.join(folder, FILE)

@@ -82,7 +82,7 @@ register_loader(_load_composites)
 def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
     """A tensor with a copy of a Python or NumPy value.
 
-    >>> constant([1, 2]).dtype, constant(0.5).dtype
+    >>> tf.constant([1, 2]).dtype, tf.constant(0.5).dtype
     (tf.int32, tf.float32)
     """
     if isinstance(value, Tensor):
@@ -122,7 +122,7 @@ def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str 
 def convert_to_tensor(value: TensorLike, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
     """Convert a value to a tensor; a tensor is returned unchanged.
 
-    >>> convert_to_tensor([1.0, constant(2.0)]).numpy().tolist()
+    >>> tf.convert_to_tensor([1.0, tf.constant(2.0)]).numpy().tolist()
     [1.0, 2.0]
     """
     if dtype_hint is not None:
@@ -144,7 +144,7 @@ def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | N
 
     Floating-point numbers beyond the range of an integer dtype become its largest or smallest number, and NaN 0.
 
-    >>> cast([1.7, -1.7, 300.0], "int8").numpy().tolist()
+    >>> tf.cast([1.7, -1.7, 300.0], "int8").numpy().tolist()
     [1, -1, 127]
     """
     wanted = as_dtype(dtype)
@@ -168,7 +168,7 @@ def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Ten
 
     For complex numbers each part is clipped, or only the real part if the new dtype is real.
 
-    >>> saturate_cast([300.0, -1.0, 7.5], "uint8").numpy().tolist()
+    >>> tf.saturate_cast([300.0, -1.0, 7.5], "uint8").numpy().tolist()
     [255, 0, 7]
     """
     tensor, wanted = convert(value), as_dtype(dtype)
@@ -202,13 +202,21 @@ def _shared_limits(have: DType, wanted: DType) -> tuple[Any, Any]:
 
 @dispatched
 def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
-    """A tensor of zeros."""
+    """A tensor of zeros.
+
+    >>> tf.zeros([2, 3], tf.int32).numpy().tolist()
+    [[0, 0, 0], [0, 0, 0]]
+    """
     return fill_with(0, shape, dtype)
 
 
 @dispatched
 def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
-    """A tensor of ones."""
+    """A tensor of ones.
+
+    >>> tf.ones([2, 3], tf.int32).numpy().tolist()
+    [[1, 1, 1], [1, 1, 1]]
+    """
     return fill_with(1, shape, dtype)
 
 
@@ -244,7 +252,7 @@ def _collected(shape: Any) -> Any:
 def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor filled with one value, which has a gradient.
 
-    >>> fill([2], 7).numpy().tolist()
+    >>> tf.fill([2], 7).numpy().tolist()
     [7, 7]
     """
     scalar = operand(value)
@@ -260,13 +268,21 @@ def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = No
 
 @dispatched
 def zeros_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
-    """Zeros with the shape of another tensor."""
+    """Zeros with the shape of another tensor.
+
+    >>> tf.zeros_like([[5.0, 6.0]]).numpy().tolist()
+    [[0.0, 0.0]]
+    """
     return _like(0, input, dtype)
 
 
 @dispatched
 def ones_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
-    """Ones with the shape of another tensor."""
+    """Ones with the shape of another tensor.
+
+    >>> tf.ones_like([[5, 6]]).numpy().tolist()
+    [[1, 1]]
+    """
     return _like(1, input, dtype)
 
 
@@ -281,7 +297,11 @@ def _like(value: int, input: Any, dtype: Any) -> Tensor:
 def eye(
     num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = float32, name: str | None = None
 ) -> Tensor:
-    """The identity matrix, or a batch of them."""
+    """The identity matrix, or a batch of them.
+
+    >>> tf.linalg.eye(2, 3).numpy().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
     rows = extent(num_rows, "num_rows", "Fill")
     columns = rows if num_columns is None else extent(num_columns, "num_columns", "Fill")
     kind = element_type(dtype)
@@ -313,7 +333,7 @@ def range(
 ) -> Tensor:
     """Numbers from start (0) up to limit, in steps of delta.
 
-    >>> range(5, 0, -2).numpy().tolist()
+    >>> tf.range(5, 0, -2).numpy().tolist()
     [5, 3, 1]
     """
     if limit is None:
@@ -375,7 +395,11 @@ def _check_range(first: Any, last: Any, step: Any) -> None:
 
 
 def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
-    """`num` evenly spaced values, both ends included."""
+    """`num` evenly spaced values, both ends included.
+
+    >>> tf.linspace(0.0, 1.0, 5).numpy().tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
     first = operand(start)
     last = convert(stop, first.dtype)
     if first.dtype.is_integer:
@@ -420,7 +444,7 @@ def one_hot(
 ) -> Tensor:
     """One-hot encoding along a new axis (the last by default): `on_value` at the index, `off_value` elsewhere.
 
-    >>> one_hot([0, 2], 3).numpy().tolist()
+    >>> tf.one_hot([0, 2], 3).numpy().tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     places = index_operand(tensor_or(indices, int64), "OneHot", "TI", "uint8, int8, int32, int64")
@@ -466,7 +490,14 @@ def identity(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
 def identity(input: IndexedSlices, name: str | None = None) -> IndexedSlices: ...
 @dispatched
 def identity(input: Any, name: str | None = None) -> Any:
-    """A copy of the tensor; within `tf.device`, on that device."""
+    """A copy of the tensor; within `tf.device`, on that device.
+
+    >>> v = tf.Variable(1.0)
+    >>> copy = tf.identity(v)
+    >>> _ = v.assign(2.0)
+    >>> copy.numpy()
+    np.float32(1.0)
+    """
     if type(input) is SparseTensor:
         return map_sparse(identity, input)
     return map_values(array.identity if not devices.placement.places else _identity, input)
@@ -482,7 +513,14 @@ def stop_gradient(input: TensorLike | IndexedSlices, name: str | None = None) ->
 def stop_gradient(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
 @dispatched
 def stop_gradient(input: Any, name: str | None = None) -> Any:
-    """The same values, with no gradient."""
+    """The same values, with no gradient.
+
+    >>> x = tf.Variable(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = x * tf.stop_gradient(x)
+    >>> tape.gradient(y, x).numpy()
+    np.float32(3.0)
+    """
     if type(input) is SparseTensor:
         return map_sparse(stop_gradient, input)
     result: Tensor = array.stop_gradient(operand(input))
@@ -492,7 +530,11 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
 # -- shapes and sizes ------------------------------------------------------------------------------------------------
 @dispatched
 def shape(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
-    """The shape as a tensor."""
+    """The shape as a tensor.
+
+    >>> tf.shape([[1, 2, 3]]).numpy().tolist()
+    [1, 3]
+    """
     if type(input) is SparseTensor:
         return cast(input.dense_shape, out_type)
     return wrap(sizes_of(operand(input).array.shape, index_type(out_type, "Shape")))
@@ -500,7 +542,11 @@ def shape(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str |
 
 @dispatched
 def size(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
-    """The number of elements as a tensor."""
+    """The number of elements as a tensor.
+
+    >>> tf.size([[1, 2, 3]]).numpy().item()
+    3
+    """
     if type(input) is SparseTensor:
         return reduce.prod(cast(input.dense_shape, out_type), axis=(0,))
     found, count = element_type("int32" if out_type is None else out_type), _math.prod(operand(input).array.shape)
@@ -511,20 +557,32 @@ def size(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | 
 
 @dispatched
 def rank(input: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
-    """The number of axes as a tensor."""
+    """The number of axes as a tensor.
+
+    >>> tf.rank([[1, 2], [3, 4]]).numpy().item()
+    2
+    """
     if type(input) is SparseTensor:
         return size(input.dense_shape)
     return wrap(np.array(len(operand(input).array.shape), np.int32))
 
 
 def is_tensor(x: TensorLike | SparseTensor | IndexedSlices) -> bool:
-    """Whether x is a tensor, dense or sparse, a variable, or IndexedSlices."""
+    """Whether x is a tensor, dense or sparse, a variable, or IndexedSlices.
+
+    >>> tf.is_tensor(tf.constant(1)), tf.is_tensor(np.ones(2))
+    (True, False)
+    """
     value = unwrapped(x)
     return isinstance(value, (Tensor, Variable, IndexedSlices)) or is_composite(value)
 
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
-    """The shape of an elementwise op on two shapes."""
+    """The shape of an elementwise op on two shapes.
+
+    >>> tf.broadcast_static_shape(tf.TensorShape([2, 1]), tf.TensorShape([3]))
+    TensorShape([2, 3])
+    """
     for word, given in (("shape_x", shape_x), ("shape_y", shape_y)):
         if not isinstance(given, TensorShape):
             raise TypeError(
@@ -548,7 +606,11 @@ def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> Tensor
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """The shape of an elementwise op on two shapes, as a tensor."""
+    """The shape of an elementwise op on two shapes, as a tensor.
+
+    >>> tf.broadcast_dynamic_shape([2, 1], [1, 3]).numpy().tolist()
+    [2, 3]
+    """
     first, second = (integers(shape, "BroadcastArgs", "T", fixed=True) for shape in (shape_x, shape_y))
     for given in (first, second):
         if np.ndim(given) != 1:
@@ -564,7 +626,11 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
 
 
 def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """Returns x, after checking that its shape is compatible."""
+    """Returns x, after checking that its shape is compatible.
+
+    >>> tf.ensure_shape([[1, 2]], [None, 2]).numpy().tolist()
+    [[1, 2]]
+    """
     x = operand(x)
     if not TensorShape(shape).is_compatible_with(x.shape):
         raise errors.invalid_argument(
@@ -590,7 +656,7 @@ def _vector_of_sizes(shape: Any, op: str, attr: str) -> Axes:
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """Change the shape; one dimension may be -1, and is inferred.
 
-    >>> reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
+    >>> tf.reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
     [[1, 2], [3, 4]]
     """
     try:
@@ -658,7 +724,11 @@ def _may_be_equal(count: Any, other: Any) -> bool:
 def transpose(
     a: TensorLike, perm: TensorLike | None = None, conjugate: bool = False, name: str = "transpose"
 ) -> Tensor:
-    """Permute the axes; reverse them by default."""
+    """Permute the axes; reverse them by default.
+
+    >>> tf.transpose([[1, 2, 3], [4, 5, 6]]).numpy().tolist()
+    [[1, 4], [2, 5], [3, 6]]
+    """
     x = operand(a)
     rank = len(x.array.shape)
     order = tuple(reversed(builtins.range(rank))) if perm is None else _vector_of_sizes(perm, "Transpose", "Tperm")
@@ -679,7 +749,11 @@ def transpose(
 
 
 def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """Insert an axis of length 1."""
+    """Insert an axis of length 1.
+
+    >>> tf.expand_dims([1, 2, 3], axis=0).shape
+    TensorShape([1, 3])
+    """
     try:
         x = operand(input)
     except NotDenseError:
@@ -696,7 +770,11 @@ def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor
 
 @dispatched
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """Remove axes of length 1: all of them, or the given ones."""
+    """Remove axes of length 1: all of them, or the given ones.
+
+    >>> tf.squeeze(tf.zeros([1, 3, 1])).shape, tf.squeeze(tf.zeros([1, 3, 1]), axis=0).shape
+    (TensorShape([3]), TensorShape([3, 1]))
+    """
     x = operand(input)
     have = tuple(x.array.shape)
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
@@ -723,7 +801,11 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
 
 @dispatched
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """Broadcast to a larger shape, as elementwise ops do implicitly."""
+    """Broadcast to a larger shape, as elementwise ops do implicitly.
+
+    >>> tf.broadcast_to([1, 2], [2, 2]).numpy().tolist()
+    [[1, 2], [1, 2]]
+    """
     x, wanted = operand(input), _vector_of_sizes(shape, "BroadcastTo", "Tidx")
     if len(x.array.shape) > len(wanted):
         raise errors.invalid_argument(
@@ -742,7 +824,11 @@ def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tens
 
 @dispatched
 def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
-    """Reverse the order of elements along axes."""
+    """Reverse the order of elements along axes.
+
+    >>> tf.reverse([[1, 2], [3, 4]], axis=[1]).numpy().tolist()
+    [[2, 1], [4, 3]]
+    """
     x = operand(tensor)
     plain = integers(axis, "ReverseV2")
     rank = len(x.array.shape)
@@ -763,7 +849,7 @@ def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
 def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
     """Concatenate tensors along an axis.
 
-    >>> concat([[1, 2], [3]], 0).numpy().tolist()
+    >>> tf.concat([[1, 2], [3]], 0).numpy().tolist()
     [1, 2, 3]
     """
     if not isinstance(values, (list, tuple)):
@@ -817,7 +903,11 @@ def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
 
 @dispatched
 def stack(values: TensorLike, axis: Any = 0, name: str = "stack") -> Tensor:
-    """Stack tensors of one shape along a new axis."""
+    """Stack tensors of one shape along a new axis.
+
+    >>> tf.stack([[1, 2], [3, 4]], axis=1).numpy().tolist()
+    [[1, 3], [2, 4]]
+    """
     at = as_int(axis, "axis")
     if not at and not isinstance(values, (Tensor, Variable)):
         try:
@@ -854,7 +944,11 @@ def _members(values: Any) -> list[Any]:
 
 @dispatched
 def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
-    """The slices along an axis, as a list."""
+    """The slices along an axis, as a list.
+
+    >>> [row.numpy().tolist() for row in tf.unstack([[1, 2], [3, 4]])]
+    [[1, 2], [3, 4]]
+    """
     x = operand(value)
     rank, at = len(x.array.shape), as_int(axis, "axis", 0)
     count = None if num is None else as_int(num, "num")
@@ -875,7 +969,11 @@ def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str 
 def split(
     value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split"
 ) -> list[Tensor]:
-    """Split along an axis, into equal parts or parts of the given sizes."""
+    """Split along an axis, into equal parts or parts of the given sizes.
+
+    >>> [part.numpy().tolist() for part in tf.split([1, 2, 3, 4, 5], [2, 3])]
+    [[1, 2], [3, 4, 5]]
+    """
     x = operand(value)
     rank, at = len(x.array.shape), integer(axis, "Split", fixed=True)
     if not -rank <= at < rank:
@@ -938,7 +1036,7 @@ def where(
 ) -> Tensor:
     """x where the condition is true, y elsewhere; without x and y, the coordinates where it is true.
 
-    >>> where([True, False], [1, 2], [10, 20]).numpy().tolist()
+    >>> tf.where([True, False], [1, 2], [10, 20]).numpy().tolist()
     [1, 20]
     """
     if x is None and y is None:
@@ -994,7 +1092,7 @@ def gather(
 ) -> Tensor:
     """Gather slices along an axis; for the first axis the gradient is sparse.
 
-    >>> gather([10, 20, 30], [2, 0]).numpy().tolist()
+    >>> tf.gather([10, 20, 30], [2, 0]).numpy().tolist()
     [30, 10]
     """
     try:
@@ -1035,7 +1133,11 @@ def gather(
 def gather_nd(
     params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
 ) -> Tensor:
-    """Elements or slices at coordinates (the last axis of indices); with the policy IGNORE, zeros for those outside."""
+    """Elements or slices at coordinates (the last axis of indices); with the policy IGNORE, zeros for those outside.
+
+    >>> tf.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).numpy().tolist()
+    [2, 3]
+    """
     x, where = operand(params), index_operand(indices, "GatherNd", "Tindices", "int16, int32, int64", empty=False)
     batch_dims = _batch_dims(batch_dims)
     if not where.array.shape:
@@ -1080,7 +1182,11 @@ def _check_batch_dims(params: tuple[int, ...], indices: tuple[int, ...], batch_d
 
 
 def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: str = "boolean_mask") -> Tensor:
-    """The elements where a mask is true."""
+    """The elements where a mask is true.
+
+    >>> tf.boolean_mask([10, 20, 30], [True, False, True]).numpy().tolist()
+    [10, 30]
+    """
     return _boolean_mask(tensor, mask, None if axis is None else extent(axis, "axis", "Where"))
 
 
@@ -1097,7 +1203,7 @@ def moveaxis_last(x: Tensor, axis: int) -> Tensor:
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
     """Complex numbers from their real and imaginary parts, both float32 or both float64.
 
-    >>> complex(1.0, -2.0).numpy().item()
+    >>> tf.complex(1.0, -2.0).numpy().item()
     (1-2j)
     """
     x, y = operand(real), operand(imag)

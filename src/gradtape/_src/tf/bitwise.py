@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Bitwise AND.
 
-    >>> bitwise_and([12, 7], [10, 1]).numpy().tolist()
+    >>> tf.bitwise.bitwise_and([12, 7], [10, 1]).numpy().tolist()
     [8, 1]
     """
     return _of_integers(math.bitwise_and, "BitwiseAnd", *operands(x, y))
@@ -29,7 +29,7 @@ def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Bitwise OR.
 
-    >>> bitwise_or(12, 10).numpy().item()
+    >>> tf.bitwise.bitwise_or(12, 10).numpy().item()
     14
     """
     return _of_integers(math.bitwise_or, "BitwiseOr", *operands(x, y))
@@ -39,7 +39,7 @@ def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Bitwise XOR.
 
-    >>> bitwise_xor(12, 10).numpy().item()
+    >>> tf.bitwise.bitwise_xor(12, 10).numpy().item()
     6
     """
     return _of_integers(math.bitwise_xor, "BitwiseXor", *operands(x, y))
@@ -49,7 +49,7 @@ def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 def invert(x: TensorLike, name: str | None = None) -> Tensor:
     """Invert every bit.
 
-    >>> invert([0, 5]).numpy().tolist()
+    >>> tf.bitwise.invert([0, 5]).numpy().tolist()
     [-1, -6]
     """
     return _of_integers(math.invert, "Invert", operand(x))
@@ -59,7 +59,7 @@ def invert(x: TensorLike, name: str | None = None) -> Tensor:
 def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Shift the bits of x to the left by y, which is clipped to [0, width of the dtype).
 
-    >>> left_shift([1, 3], [4, 1]).numpy().tolist()
+    >>> tf.bitwise.left_shift([1, 3], [4, 1]).numpy().tolist()
     [16, 6]
     """
     return _of_integers(special.shift_left, "LeftShift", *operands(x, y))
@@ -69,7 +69,7 @@ def left_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def right_shift(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Shift the bits of x to the right by y; the sign is kept.
 
-    >>> right_shift([16, -8], [4, 1]).numpy().tolist()
+    >>> tf.bitwise.right_shift([16, -8], [4, 1]).numpy().tolist()
     [1, -4]
     """
     return _of_integers(special.shift_right, "RightShift", *operands(x, y))

@@ -35,7 +35,7 @@ def clip_by_value(
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """Clip each value to an interval; the gradient at a bound is 1.
 
-    >>> clip_by_value([-3.0, 0.5, 9.0], -1.0, 2.0).numpy().tolist()
+    >>> tf.clip_by_value([-3.0, 0.5, 9.0], -1.0, 2.0).numpy().tolist()
     [-1.0, 0.5, 2.0]
     """
 
@@ -56,7 +56,7 @@ def clip_by_norm(t: IndexedSlices, clip_norm: Any, axes: Any = None, name: str |
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """Scale down to a Euclidean norm of at most `clip_norm`; a negative `clip_norm` counts as 0.
 
-    >>> [round(float(v), 3) for v in clip_by_norm([3.0, 4.0], 1.0)]
+    >>> [round(float(v), 3) for v in tf.clip_by_norm([3.0, 4.0], 1.0)]
     [0.6, 0.8]
     """
 
@@ -96,7 +96,7 @@ def clip_by_global_norm(
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
     """Scale all tensors by one factor, so that their global norm is at most `clip_norm`; also returns that norm.
 
-    >>> clipped, norm = clip_by_global_norm([[3.0], None, [4.0]], 1.0)
+    >>> clipped, norm = tf.clip_by_global_norm([[3.0], None, [4.0]], 1.0)
     >>> float(norm), round(float(clipped[0][0]), 3), clipped[1]
     (5.0, 0.6, None)
     """

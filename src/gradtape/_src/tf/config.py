@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import namedtuple
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradtape._src import devices as _devices
 from gradtape._src.compilation_cache import store_in
@@ -22,13 +21,40 @@ from gradtape._src.inspect.graph_mode import GraphModeReport, report
 from gradtape._src.jax_setup import configure
 from gradtape._src.threads import set_limit
 
-PhysicalDevice = namedtuple("PhysicalDevice", ["name", "device_type"])
-LogicalDevice = namedtuple("LogicalDevice", ["name", "device_type"])
-LogicalDeviceConfiguration = namedtuple(
-    "LogicalDeviceConfiguration",
-    ["memory_limit", "experimental_priority", "experimental_device_ordinal"],
-    defaults=(None, None, None),
-)
+
+class PhysicalDevice(NamedTuple):
+    """A device of this machine, as `tf.config.list_physical_devices` lists it.
+
+    >>> tf.config.list_physical_devices("CPU")[0]
+    PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')
+    """
+
+    name: str
+    device_type: str
+
+
+class LogicalDevice(NamedTuple):
+    """A device that tensors can be placed on with `tf.device(name)`.
+
+    >>> tf.config.list_logical_devices("CPU")[0]
+    LogicalDevice(name='/device:CPU:0', device_type='CPU')
+    """
+
+    name: str
+    device_type: str
+
+
+class LogicalDeviceConfiguration(NamedTuple):
+    """One of the logical devices that `tf.config.set_logical_device_configuration` divides a device into.
+
+    >>> tf.config.LogicalDeviceConfiguration(memory_limit=1024).memory_limit
+    1024
+    """
+
+    memory_limit: Any = None
+    experimental_priority: Any = None
+    experimental_device_ordinal: Any = None
+
 
 _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
 
@@ -60,7 +86,7 @@ def set_none_policy(policy: str) -> None:
 def get_none_policy() -> str:
     """What happens when a gradient is None: "none", "warn" or "raise".
 
-    >>> get_none_policy()
+    >>> tf.config.get_none_policy()
     'none'
     """
     return _explain.policy()
@@ -82,7 +108,11 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """The engine of new tensors on the CPU: "numpy" or "xla"."""
+    """The engine of new tensors on the CPU: "numpy" or "xla".
+
+    >>> tf.config.get_engine()
+    'numpy'
+    """
     return _devices.get_engine()
 
 
@@ -170,7 +200,7 @@ def list_physical_devices(device_type: str | None = None) -> list[Any]:
 
     Listing only CPUs does not start JAX.
 
-    >>> list_physical_devices("CPU")
+    >>> tf.config.list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
     found = [_CPU] if device_type in (None, "CPU") else []
@@ -183,7 +213,7 @@ def list_physical_devices(device_type: str | None = None) -> list[Any]:
 def list_logical_devices(device_type: str | None = None) -> list[Any]:
     """The devices as ops name them.
 
-    >>> list_logical_devices("CPU")
+    >>> tf.config.list_logical_devices("CPU")
     [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
     """
     found = _devices.logical_devices(device_type)
@@ -191,14 +221,18 @@ def list_logical_devices(device_type: str | None = None) -> list[Any]:
 
 
 def get_visible_devices(device_type: str | None = None) -> list[Any]:
-    """The devices that are used."""
+    """The devices that are used.
+
+    >>> [d.device_type for d in tf.config.get_visible_devices("CPU")]
+    ['CPU']
+    """
     return [device for device in list_physical_devices(device_type) if device.name not in _devices.hidden()]
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     """Set the devices to use; the CPU cannot be excluded.
 
-    >>> set_visible_devices([], "GPU")
+    >>> tf.config.set_visible_devices([], "GPU")
     """
     one = isinstance(devices, PhysicalDevice) or not isinstance(devices, (list, tuple))
     asked = [devices] if one else list(devices)
@@ -215,19 +249,31 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 def get_soft_device_placement() -> bool:
     """Whether a device that is not there means the processor.
 
-    >>> get_soft_device_placement()
+    >>> tf.config.get_soft_device_placement()
     True
     """
     return _devices.soft_placement()
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Whether a device that is not there means the processor, or is an error."""
+    """Whether a device that is not there means the processor, or is an error.
+
+    >>> before = tf.config.get_soft_device_placement()
+    >>> tf.config.set_soft_device_placement(True)
+    >>> with tf.device("/GPU:7"):
+    ...     x = tf.constant(1.0)
+    >>> tf.config.set_soft_device_placement(before)
+    """
     _devices.set_soft_placement(enabled)
 
 
 def get_logical_device_configuration(device: Any) -> Any:
-    """How a device is divided into logical devices; None if it is not divided."""
+    """How a device is divided into logical devices; None if it is not divided.
+
+    >>> cpu, *_ = tf.config.list_physical_devices("CPU")
+    >>> tf.config.get_logical_device_configuration(cpu) is None
+    True
+    """
     _check(device)
     count = _devices.cpu_count() if device == _CPU else None
     return None if count is None else [LogicalDeviceConfiguration()] * count
@@ -238,6 +284,11 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
 
     JAX gives every GPU as one device. Its memory is limited by the environment variable
     XLA_PYTHON_CLIENT_MEM_FRACTION.
+
+    >>> cpu, *_ = tf.config.list_physical_devices("CPU")
+    >>> parts = [tf.config.LogicalDeviceConfiguration()] * 2
+    >>> callable(tf.config.set_logical_device_configuration)
+    True
     """
     _check(device)
     configurations = list(logical_devices)
@@ -254,7 +305,12 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
 
 
 def get_memory_growth(device: Any) -> bool:
-    """Whether memory is taken as it is needed: always, unless XLA_PYTHON_CLIENT_PREALLOCATE says otherwise."""
+    """Whether memory is taken as it is needed: always, unless XLA_PYTHON_CLIENT_PREALLOCATE says otherwise.
+
+    >>> cpu, *_ = tf.config.list_physical_devices("CPU")
+    >>> tf.config.experimental.get_memory_growth(cpu)
+    True
+    """
     return _grows(device)
 
 
@@ -264,7 +320,11 @@ def _grows(device: Any) -> bool:
 
 
 def set_memory_growth(device: Any, enable: bool) -> None:
-    """Allocate memory as it is needed, which is always the case."""
+    """Allocate memory as it is needed, which is always the case.
+
+    >>> for gpu in tf.config.list_physical_devices("GPU"):
+    ...     tf.config.experimental.set_memory_growth(gpu, True)
+    """
     if bool(enable) == _grows(device):
         return
     raise ValueError(
@@ -274,7 +334,13 @@ def set_memory_growth(device: Any, enable: bool) -> None:
 
 
 def get_memory_info(device: str) -> dict[str, int]:
-    """The bytes that a GPU's arrays take, now and at most so far: {"current": ..., "peak": ...}."""
+    """The bytes that a GPU's arrays take, now and at most so far: {"current": ..., "peak": ...}.
+
+    >>> tf.config.experimental.get_memory_info("CPU:0")
+    Traceback (most recent call last):
+        ...
+    ValueError: Memory is not counted for 'CPU:0': only an accelerator's is, as in 'GPU:0'.
+    """
     asked = _devices.parse(device)
     stats = None if asked is None or asked.kind == "CPU" else _devices.jax_device(asked).memory_stats()
     if stats is None:
@@ -283,7 +349,12 @@ def get_memory_info(device: str) -> dict[str, int]:
 
 
 def get_device_details(device: Any) -> dict[str, Any]:
-    """Details of a physical device: for a GPU its name and, for NVIDIA's, the compute capability."""
+    """Details of a physical device: for a GPU its name and, for NVIDIA's, the compute capability.
+
+    >>> cpu, *_ = tf.config.list_physical_devices("CPU")
+    >>> tf.config.experimental.get_device_details(cpu)
+    {}
+    """
     _check(device)
     if device == _CPU:
         return {}
@@ -296,7 +367,11 @@ def get_device_details(device: Any) -> dict[str, Any]:
 
 
 def get_device_policy() -> str:
-    """What happens when an op gets tensors of two devices."""
+    """What happens when an op gets tensors of two devices.
+
+    >>> tf.config.experimental.get_device_policy()
+    'silent'
+    """
     return _devices.policy()
 
 
@@ -305,6 +380,8 @@ def set_device_policy(device_policy: str | None) -> None:
 
     "silent", the default, copies to the accelerator; "warn" says so; "explicit" is an error, "silent_for_int32" too
     unless it is an int32 that is copied. None is the default.
+
+    >>> tf.config.experimental.set_device_policy(tf.config.experimental.get_device_policy())
     """
     _devices.set_policy(device_policy)
 
@@ -348,7 +425,11 @@ _threads = {"inter_op": 0, "intra_op": 0}
 
 def _threads_of(which: str) -> tuple[Any, Any]:
     def get() -> int:
-        """The value that was set last; 0 leaves the choice to the underlying library."""
+        """The value that was set last; 0 leaves the choice to the underlying library.
+
+        >>> tf.config.threading.get_intra_op_parallelism_threads()
+        0
+        """
         return _threads[which]
 
     def set_(num_threads: int) -> None:
@@ -356,6 +437,8 @@ def _threads_of(which: str) -> tuple[Any, Any]:
 
         Ops on large NumPy arrays use at most as many as `set_intra_op_parallelism_threads` says. BLAS and XLA have
         settings of their own (`OMP_NUM_THREADS`); the number of `inter_op` threads has no effect.
+
+        >>> tf.config.threading.set_intra_op_parallelism_threads(0)
         """
         _threads[which] = int(num_threads)
         if which == "intra_op":
@@ -376,22 +459,39 @@ _switches = {"synchronous": True, "tensor_float_32": True}
 
 
 def get_synchronous_execution() -> bool:
-    """Whether ops are waited for; the results are the same."""
+    """Whether ops are waited for; the results are the same.
+
+    >>> tf.config.experimental.get_synchronous_execution()
+    True
+    """
     return _switches["synchronous"]
 
 
 def set_synchronous_execution(enable: bool | None) -> None:
-    """Accepted for compatibility: gradtape's ops are finished when they return."""
+    """Accepted for compatibility: gradtape's ops are finished when they return.
+
+    >>> tf.config.experimental.set_synchronous_execution(True)
+    """
     _switches["synchronous"] = enable is not False
 
 
 def tensor_float_32_execution_enabled() -> bool:
-    """Whether GPUs may multiply float32 matrices with fewer bits."""
+    """Whether GPUs may multiply float32 matrices with fewer bits.
+
+    >>> tf.config.experimental.tensor_float_32_execution_enabled()
+    True
+    """
     return _switches["tensor_float_32"]
 
 
 def enable_tensor_float_32_execution(enabled: bool) -> None:
-    """Let GPUs multiply float32 matrices with fewer bits, or forbid it."""
+    """Let GPUs multiply float32 matrices with fewer bits, or forbid it.
+
+    >>> tf.config.experimental.enable_tensor_float_32_execution(False)
+    >>> tf.config.experimental.tensor_float_32_execution_enabled()
+    False
+    >>> tf.config.experimental.enable_tensor_float_32_execution(True)
+    """
     _switches["tensor_float_32"] = bool(enabled)
     if _devices.has_jax():
         import jax
@@ -400,20 +500,35 @@ def enable_tensor_float_32_execution(enabled: bool) -> None:
 
 
 def get_memory_usage(device: str) -> int:
-    """The memory in use on a GPU, in bytes."""
+    """The memory in use on a GPU, in bytes.
+
+    >>> tf.config.experimental.get_memory_usage("CPU:0")
+    Traceback (most recent call last):
+        ...
+    ValueError: Memory is not counted for 'CPU:0': only an accelerator's is, as in 'GPU:0'.
+    """
     return int(get_memory_info(device)["current"])
 
 
 def reset_memory_stats(device: str) -> None:
-    """Accepted for compatibility: JAX does not reset the peak of the memory in use."""
+    """Accepted for compatibility: JAX does not reset the peak of the memory in use.
+
+    >>> tf.config.experimental.reset_memory_stats("CPU:0")
+    """
 
 
 def enable_mlir_bridge() -> None:
-    """Accepted for compatibility: functions are compiled by XLA in one way."""
+    """Accepted for compatibility: functions are compiled by XLA in one way.
+
+    >>> tf.config.experimental.enable_mlir_bridge()
+    """
 
 
 def disable_mlir_bridge() -> None:
-    """Accepted for compatibility: functions are compiled by XLA in one way."""
+    """Accepted for compatibility: functions are compiled by XLA in one way.
+
+    >>> tf.config.experimental.disable_mlir_bridge()
+    """
 
 
 # -- under their old names -------------------------------------------------------------------------------------------

@@ -71,8 +71,8 @@ def cond(
 ) -> Any:
     """The result of one of two functions.
 
-    >>> x = convert(3.0)
-    >>> float(cond(x > 0, lambda: x * 2, lambda: -x))
+    >>> x = tf.constant(3.0)
+    >>> float(tf.cond(x > 0, lambda: x * 2, lambda: -x))
     6.0
     """
     for word, function in (("true_fn", true_fn), ("false_fn", false_fn)):
@@ -127,8 +127,8 @@ def case(
 ) -> Any:
     """The result of the first function whose condition is true.
 
-    >>> x = convert(3)
-    >>> case([(x < 2, lambda: "small"), (x < 5, lambda: "middle")], default=lambda: "large")
+    >>> x = tf.constant(3)
+    >>> tf.case([(x < 2, lambda: "small"), (x < 5, lambda: "middle")], default=lambda: "large")
     'middle'
     """
     if isinstance(pred_fn_pairs, Mapping):
@@ -201,7 +201,7 @@ def _nested_conditions(pairs: list[Any], default: Callable[[], Any] | None, abov
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
     """The result of function number `branch_index`; of the default (or the last one) if there is no such number.
 
-    >>> switch_case(convert(1), [lambda: "a", lambda: "b"])
+    >>> tf.switch_case(tf.constant(1), [lambda: "a", lambda: "b"])
     'b'
     """
     if not isinstance(branch_index, (Tensor, Variable)):
@@ -322,7 +322,7 @@ def while_loop(
 ) -> Any:
     """Call `body` on the loop variables as long as `cond` is true; gradients flow through every iteration.
 
-    >>> i, total = while_loop(lambda i, t: i < 4, lambda i, t: (i + 1, t + i), (convert(0), convert(0)))
+    >>> i, total = tf.while_loop(lambda i, t: i < 4, lambda i, t: (i + 1, t + i), (tf.constant(0), tf.constant(0)))
     >>> int(total)
     6
     """
@@ -496,7 +496,7 @@ def map_fn(
 ) -> Any:
     """Apply `fn` to every row and stack the results. `vectorized_map` does the same in one call if it can.
 
-    >>> map_fn(lambda r: r[0] * r[1], convert([[1, 2], [3, 4]])).numpy().tolist()
+    >>> tf.map_fn(lambda r: r[0] * r[1], tf.constant([[1, 2], [3, 4]])).numpy().tolist()
     [2, 12]
     """
     if not callable(fn):
@@ -623,7 +623,7 @@ def vectorized_map(
 
     A function that looks at the values of its argument (`if row[0] > 0`, `.numpy()`) is called row by row instead.
 
-    >>> vectorized_map(lambda r: r * r, convert([1.0, 2.0, 3.0])).numpy().tolist()
+    >>> tf.vectorized_map(lambda r: r * r, tf.constant([1.0, 2.0, 3.0])).numpy().tolist()
     [1.0, 4.0, 9.0]
     """
     if not callable(fn):
@@ -732,7 +732,7 @@ def foldl(
 ) -> Any:
     """`fn(accumulated, row)` over the rows from the first to the last; the last result.
 
-    >>> int(foldl(lambda a, x: 2 * a + x, convert([1, 2, 3])))
+    >>> int(tf.foldl(lambda a, x: 2 * a + x, tf.constant([1, 2, 3])))
     11
     """
     return _folded(fn, elems, initializer, False)[0]
@@ -779,7 +779,7 @@ def foldr(
 ) -> Any:
     """`fn(accumulated, row)` over the rows from the last to the first; the last result.
 
-    >>> int(foldr(lambda a, x: 2 * a + x, convert([1, 2, 3])))
+    >>> int(tf.foldr(lambda a, x: 2 * a + x, tf.constant([1, 2, 3])))
     17
     """
     return _folded(fn, elems, initializer, True)[0]
@@ -834,7 +834,7 @@ def scan(
 ) -> Any:
     """As `foldl` (or, in reverse, `foldr`), with every result on the way stacked.
 
-    >>> scan(lambda a, x: a + x, convert([1, 2, 3])).numpy().tolist()
+    >>> tf.scan(lambda a, x: a + x, tf.constant([1, 2, 3])).numpy().tolist()
     [1, 3, 6]
     """
     template, reverse = elems if initializer is None else initializer, truth(reverse)
@@ -926,18 +926,31 @@ def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: 
 
 # -- order and grouping: eager ops have run by the time these see them -----------------------------------------------
 def no_op(name: str | None = None) -> None:
-    """Nothing."""
+    """Nothing.
+
+    >>> tf.no_op()
+    """
 
 
 def group(*inputs: Any, **kwargs: Any) -> None:
-    """Group ops; eager ops have already run."""
+    """Group ops; eager ops have already run.
+
+    >>> v = tf.Variable(1.0)
+    >>> tf.group(v.assign_add(1.0), v.assign_add(2.0))
+    >>> v.numpy()
+    np.float32(4.0)
+    """
     kwargs.pop("name", None)
     if kwargs:
         raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
 
 
 def tuple_(tensors: TensorLike, control_inputs: Any = None, name: str | None = None) -> Any:
-    """The tensors; eager ones are already computed."""
+    """The tensors; eager ones are already computed.
+
+    >>> [t.numpy().item() for t in tf.tuple([tf.constant(1), tf.constant(2)])]
+    [1, 2]
+    """
     return tensors
 
 
@@ -945,7 +958,11 @@ tuple_.__name__ = tuple_.__qualname__ = "tuple"
 
 
 def timestamp(name: str | None = None) -> Tensor:
-    """Seconds since the epoch, as a float64."""
+    """Seconds since the epoch, as a float64.
+
+    >>> float(tf.timestamp()) > 1.7e9
+    True
+    """
     import time
 
     return wrap(np.asarray(time.time()))

@@ -241,7 +241,7 @@ def conv1d(
 ) -> Tensor:
     """Slide filters [width, channels, out channels] over [batch, width, channels].
 
-    >>> conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], 1, "VALID").numpy().ravel().tolist()
+    >>> tf.nn.conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], 1, "VALID").numpy().ravel().tolist()
     [21.0, 42.0]
     """
     return _convolve(input, filters, 1, stride, padding, data_format, dilations, "Conv2D", "stride")
@@ -261,7 +261,7 @@ def conv2d(
     Filters with fewer channels than the images are applied group by group.
 
     >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
-    >>> conv2d(image, [[[[1.0]], [[1.0]]]], 1, "VALID").numpy().ravel().tolist()
+    >>> tf.nn.conv2d(image, [[[[1.0]], [[1.0]]]], 1, "VALID").numpy().ravel().tolist()
     [3.0, 7.0]
     """
     return _convolve(input, filters, 2, strides, padding, data_format, dilations, "Conv2D", explicit=True)
@@ -276,7 +276,11 @@ def conv3d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Slide filters [depth, height, width, channels, out channels] over volumes."""
+    """Slide filters [depth, height, width, channels, out channels] over volumes.
+
+    >>> tf.nn.conv3d(tf.ones([1, 2, 2, 2, 1]), tf.ones([2, 2, 2, 1, 1]), [1] * 5, "VALID").numpy().item()
+    8.0
+    """
     return _convolve(
         input, filters, 3, _listed(strides, 3, "strides", "Conv3D"), padding, data_format, dilations, "Conv3D"
     )
@@ -293,7 +297,7 @@ def convolution(
 ) -> Tensor:
     """Convolution over one, two or three axes of space; the filters say how many.
 
-    >>> convolution([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).numpy().ravel().tolist()
+    >>> tf.nn.convolution([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).numpy().ravel().tolist()
     [21.0, 42.0]
     """
     x, y = hinted_operands(input, filters)
@@ -310,7 +314,12 @@ def convolution(
 def atrous_conv2d(
     value: TensorLike, filters: TensorLike, rate: TensorLike, padding: Any, name: str | None = None
 ) -> Tensor:
-    """A convolution whose filters reach out: `rate` - 1 places are left out between their taps."""
+    """A convolution whose filters reach out: `rate` - 1 places are left out between their taps.
+
+    >>> image = tf.reshape(tf.range(25.0), [1, 5, 5, 1])
+    >>> print(tf.nn.atrous_conv2d(image, tf.ones([3, 3, 1, 1]), rate=2, padding="VALID").numpy().round(4))
+    [[[[108.]]]]
+    """
     choice(padding, "padding", ("SAME", "VALID"))
     for word, given in (("value", value), ("filters", filters)):
         if len(operand(given).array.shape) != 4:
@@ -406,7 +415,12 @@ def conv1d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv1d`: filters are [width, out channels, channels]."""
+    """The transpose of `conv1d`: filters are [width, out channels, channels].
+
+    >>> x = tf.reshape([1.0, 2.0], [1, 2, 1])
+    >>> tf.nn.conv1d_transpose(x, tf.ones([2, 1, 1]), [1, 4, 1], strides=2)[0, :, 0].numpy().tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
     return _transposed(input, filters, output_shape, 1, strides, padding, data_format, dilations, "Conv2DBackpropInput")
 
 
@@ -422,7 +436,7 @@ def conv2d_transpose(
 ) -> Tensor:
     """The transpose of `conv2d` (often called deconvolution): filters are [height, width, out channels, channels].
 
-    >>> conv2d_transpose([[[[1.0]]]], [[[[1.0]], [[2.0]]]], [1, 1, 2, 1], 2).numpy().ravel().tolist()
+    >>> tf.nn.conv2d_transpose([[[[1.0]]]], [[[[1.0]], [[2.0]]]], [1, 1, 2, 1], 2).numpy().ravel().tolist()
     [1.0, 2.0]
     """
     return _transposed(input, filters, output_shape, 2, strides, padding, data_format, dilations, "Conv2DBackpropInput")
@@ -438,7 +452,11 @@ def conv3d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv3d`."""
+    """The transpose of `conv3d`.
+
+    >>> tf.nn.conv3d_transpose(tf.ones([1, 1, 1, 1, 1]), tf.ones([2, 2, 2, 1, 1]), [1, 2, 2, 2, 1], 1, "VALID").shape
+    TensorShape([1, 2, 2, 2, 1])
+    """
     return _transposed(
         input, filters, output_shape, 3, strides, padding, data_format, dilations, "Conv3DBackpropInputV2"
     )
@@ -454,7 +472,12 @@ def conv_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `convolution`; the output shape says how many axes of space there are."""
+    """The transpose of `convolution`; the output shape says how many axes of space there are.
+
+    >>> x = tf.reshape([1.0, 2.0], [1, 2, 1])
+    >>> tf.nn.conv_transpose(x, tf.ones([2, 1, 1]), [1, 4, 1], strides=2)[0, :, 0].numpy().tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
     n = len(shape_of(output_shape)) - 2
     if n not in _LAST:
         raise ValueError(
@@ -467,7 +490,12 @@ def conv_transpose(
 def atrous_conv2d_transpose(
     value: TensorLike, filters: TensorLike, output_shape: Any, rate: TensorLike, padding: Any, name: str | None = None
 ) -> Tensor:
-    """The transpose of `atrous_conv2d`."""
+    """The transpose of `atrous_conv2d`.
+
+    >>> y = tf.nn.atrous_conv2d_transpose(tf.ones([1, 1, 1, 1]), tf.ones([2, 2, 1, 1]), [1, 3, 3, 1], 2, "VALID")
+    >>> y[0, :, :, 0].numpy().tolist()
+    [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]]
+    """
     return conv2d_transpose(value, filters, output_shape, 1, padding, dilations=_rate(rate))
 
 
@@ -494,7 +522,7 @@ def depthwise_conv2d(
     """Each channel has filters of its own: [height, width, channels, multiplier].
 
     >>> image = [[[[1.0, 2.0], [3.0, 4.0]]]]
-    >>> depthwise_conv2d(image, [[[[1.0], [10.0]]]], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
+    >>> tf.nn.depthwise_conv2d(image, [[[[1.0], [10.0]]]], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
     [1.0, 20.0, 3.0, 40.0]
     """
     x, y = hinted_operands(input, filter)
@@ -517,7 +545,12 @@ def depthwise_conv2d_backprop_input(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `depthwise_conv2d` with respect to its input."""
+    """The gradient of `depthwise_conv2d` with respect to its input.
+
+    >>> w, g = tf.ones([2, 2, 1, 1]), tf.ones([1, 1, 1, 1])
+    >>> tf.nn.depthwise_conv2d_backprop_input([1, 2, 2, 1], w, g, [1] * 4, "VALID")[0, :, :, 0].numpy().tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     z, y = operands(out_backprop, filter)
     wanted = shape_of(input_sizes)
     op = "DepthwiseConv2dNativeBackpropInput"
@@ -536,7 +569,12 @@ def depthwise_conv2d_backprop_filter(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `depthwise_conv2d` with respect to its filters."""
+    """The gradient of `depthwise_conv2d` with respect to its filters.
+
+    >>> x, g = tf.ones([1, 3, 3, 1]), tf.ones([1, 2, 2, 1])
+    >>> tf.nn.depthwise_conv2d_backprop_filter(x, [2, 2, 1, 1], g, [1] * 4, "VALID")[:, :, 0, 0].numpy().tolist()
+    [[4.0, 4.0], [4.0, 4.0]]
+    """
     x, z = operands(input, out_backprop)
     op = "DepthwiseConv2dNativeBackpropFilter"
     second = _channels_second(data_format, 2, op)
@@ -563,7 +601,12 @@ def separable_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """A depthwise convolution, then a mixing of channels at every place."""
+    """A depthwise convolution, then a mixing of channels at every place.
+
+    >>> x = tf.ones([1, 2, 2, 2])
+    >>> tf.nn.separable_conv2d(x, tf.ones([2, 2, 2, 1]), tf.ones([1, 1, 2, 1]), [1] * 4, "VALID").numpy().tolist()
+    [[[[8.0]]]]
+    """
     point = operand(pointwise_filter)
     if len(point.array.shape) != 4 or tuple(point.array.shape[:2]) != (1, 1):
         raise ValueError(
@@ -586,7 +629,7 @@ def dilation2d(
     """Greyscale dilation: the largest of input + filter in every window, channel by channel.
 
     >>> image = [[[[1.0], [5.0], [2.0]]]]
-    >>> dilation2d(image, [[[0.0], [0.0]]], [1, 1, 1, 1], "VALID", "NHWC", [1, 1, 1, 1]).numpy().ravel().tolist()
+    >>> tf.nn.dilation2d(image, [[[0.0], [0.0]]], [1, 1, 1, 1], "VALID", "NHWC", [1, 1, 1, 1]).numpy().ravel().tolist()
     [5.0, 5.0]
     """
     op = "Dilation2D"
@@ -640,7 +683,12 @@ def erosion2d(
     dilations: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Greyscale erosion: the smallest of value - flipped filter in every window."""
+    """Greyscale erosion: the smallest of value - flipped filter in every window.
+
+    >>> x = tf.reshape(tf.range(9.0), [1, 3, 3, 1])
+    >>> tf.nn.erosion2d(x, tf.zeros([2, 2, 1]), [1] * 4, "VALID", "NHWC", [1] * 4)[0, :, :, 0].numpy().tolist()
+    [[-0.0, 1.0], [3.0, 4.0]]
+    """
     x, y = hinted_operands(value, filters)
     if len(y.array.shape) != 3:
         raise errors.invalid_argument(f"filter must be 3-dimensional: {errors.brackets(y.array.shape)}", "Dilation2D")
@@ -731,7 +779,11 @@ def _average(
 def max_pool1d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Tensor:
-    """The largest of every window of [batch, width, channels]."""
+    """The largest of every window of [batch, width, channels].
+
+    >>> tf.nn.max_pool1d(tf.reshape([1.0, 3.0, 5.0, 7.0], [1, 4, 1]), 2, 2, "VALID")[0, :, 0].numpy().tolist()
+    [3.0, 7.0]
+    """
     return _max(input, 1, ksize, strides, padding, data_format)
 
 
@@ -740,7 +792,7 @@ def max_pool2d(
 ) -> Tensor:
     """The largest of every window of [batch, height, width, channels]; of equal ones the first gets the gradient.
 
-    >>> max_pool2d([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2, 2, "VALID").numpy().ravel().tolist()
+    >>> tf.nn.max_pool2d([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2, 2, "VALID").numpy().ravel().tolist()
     [4.0]
     """
     return _max(input, 2, ksize, strides, padding, data_format)
@@ -749,14 +801,22 @@ def max_pool2d(
 def max_pool3d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
-    """The largest of every window of a volume."""
+    """The largest of every window of a volume.
+
+    >>> tf.nn.max_pool3d(tf.reshape(tf.range(8.0), [1, 2, 2, 2, 1]), 2, 2, "VALID").numpy().item()
+    7.0
+    """
     return _max(input, 3, ksize, strides, padding, data_format)
 
 
 def avg_pool1d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Tensor:
-    """The mean of every window of [batch, width, channels]."""
+    """The mean of every window of [batch, width, channels].
+
+    >>> tf.nn.avg_pool1d(tf.reshape([1.0, 3.0, 5.0, 7.0], [1, 4, 1]), 2, 2, "VALID")[0, :, 0].numpy().tolist()
+    [2.0, 6.0]
+    """
     return _average(input, 1, ksize, strides, padding, data_format)
 
 
@@ -765,7 +825,7 @@ def avg_pool2d(
 ) -> Tensor:
     """The mean of every window of [batch, height, width, channels]; padding does not count.
 
-    >>> avg_pool2d([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2, 1, "SAME").numpy().ravel().tolist()
+    >>> tf.nn.avg_pool2d([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2, 1, "SAME").numpy().ravel().tolist()
     [2.5, 3.0, 3.5, 4.0]
     """
     return _average(input, 2, ksize, strides, padding, data_format)
@@ -774,7 +834,11 @@ def avg_pool2d(
 def avg_pool3d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
-    """The mean of every window of a volume."""
+    """The mean of every window of a volume.
+
+    >>> tf.nn.avg_pool3d(tf.reshape(tf.range(8.0), [1, 2, 2, 2, 1]), 2, 2, "VALID").numpy().item()
+    3.5
+    """
     return _average(input, 3, ksize, strides, padding, data_format)
 
 
@@ -788,7 +852,11 @@ def _axes_of_space(x: Tensor) -> int:
 def max_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The largest of every window; the input's rank says how many axes of space there are."""
+    """The largest of every window; the input's rank says how many axes of space there are.
+
+    >>> tf.nn.max_pool(tf.reshape(tf.range(16.0), [1, 4, 4, 1]), 2, 2, "VALID")[0, :, :, 0].numpy().tolist()
+    [[5.0, 7.0], [13.0, 15.0]]
+    """
     x = operand(input)
     return _max(x, _axes_of_space(x), ksize, strides, padding, data_format)
 
@@ -796,7 +864,11 @@ def max_pool(
 def avg_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The mean of every window; the input's rank says how many axes of space there are."""
+    """The mean of every window; the input's rank says how many axes of space there are.
+
+    >>> tf.nn.avg_pool(tf.reshape(tf.range(16.0), [1, 4, 4, 1]), 2, 2, "VALID")[0, :, :, 0].numpy().tolist()
+    [[2.5, 4.5], [10.5, 12.5]]
+    """
     x = operand(input)
     return _average(x, _axes_of_space(x), ksize, strides, padding, data_format)
 
@@ -813,7 +885,7 @@ def pool(
 ) -> Tensor:
     """Pooling of type "MAX" or "AVG" over one, two or three axes of space.
 
-    >>> pool([[[1.0], [3.0], [2.0]]], [2], "AVG").numpy().ravel().tolist()
+    >>> tf.nn.pool([[[1.0], [3.0], [2.0]]], [2], "AVG").numpy().ravel().tolist()
     [2.0, 2.5]
     """
     window = shape_of(window_shape)
@@ -845,7 +917,9 @@ def max_pool_with_argmax(
 ) -> MaxPoolWithArgmax:
     """The largest of every window and its flat index (y * width + x) * channels + channel.
 
-    >>> max_pool_with_argmax([[[[1.0], [5.0], [2.0], [3.0]]]], [1, 2], [1, 2], "VALID").argmax.numpy().ravel().tolist()
+    >>> tf.nn.max_pool_with_argmax(
+    ...     [[[[1.0], [5.0], [2.0], [3.0]]]], [1, 2], [1, 2], "VALID"
+    ... ).argmax.numpy().ravel().tolist()
     [1, 3]
     """
     kind = index_type(output_dtype, "MaxPoolWithArgmax", "Targmax", "int64")
@@ -875,7 +949,7 @@ def _four_axes(x: Tensor, op: str) -> Axes:
 def space_to_depth(input: TensorLike, block_size: Any, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Blocks of pixels become channels.
 
-    >>> space_to_depth([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2).numpy().ravel().tolist()
+    >>> tf.nn.space_to_depth([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2).numpy().ravel().tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
     op = "SpaceToDepth"
@@ -896,7 +970,11 @@ def space_to_depth(input: TensorLike, block_size: Any, data_format: str = "NHWC"
 
 
 def depth_to_space(input: TensorLike, block_size: Any, data_format: str = "NHWC", name: str | None = None) -> Tensor:
-    """Channels become blocks of pixels: the inverse of `space_to_depth`."""
+    """Channels become blocks of pixels: the inverse of `space_to_depth`.
+
+    >>> tf.nn.depth_to_space(tf.reshape([1, 2, 3, 4], [1, 1, 1, 4]), 2)[0, :, :, 0].numpy().tolist()
+    [[1, 2], [3, 4]]
+    """
     op = "DepthToSpace"
     x, b = operand(input), _block(block_size, op)
     second = _channels_second(data_format, 2, op)
@@ -932,7 +1010,7 @@ def _blocks(block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pai
 def space_to_batch(input: TensorLike, block_shape: Any, paddings: TensorLike, name: str | None = None) -> Tensor:
     """Pixels of blocks become images of their own.
 
-    >>> space_to_batch([[[[1], [2]], [[3], [4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel().tolist()
+    >>> tf.space_to_batch([[[[1], [2]], [[3], [4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel().tolist()
     [1, 2, 3, 4]
     """
     op = "SpaceToBatchND"
@@ -967,7 +1045,7 @@ def required_space_to_batch_paddings(
 ) -> tuple[Tensor, Tensor]:
     """The paddings that make dimensions divisible by blocks, at least `base_paddings`, and the crops that undo them.
 
-    >>> paddings, crops = required_space_to_batch_paddings([3, 4], [2, 2])
+    >>> paddings, crops = tf.required_space_to_batch_paddings([3, 4], [2, 2])
     >>> paddings.numpy().tolist(), crops.numpy().tolist()
     ([[0, 1], [0, 0]], [[0, 1], [0, 0]])
     """
@@ -982,7 +1060,7 @@ def required_space_to_batch_paddings(
 def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """Images become the pixels of blocks: the inverse of `space_to_batch`.
 
-    >>> batch_to_space([[[[1]]], [[[2]]], [[[3]]], [[[4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel().tolist()
+    >>> tf.batch_to_space([[[[1]]], [[[2]]], [[[3]]], [[[4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel().tolist()
     [1, 2, 3, 4]
     """
     op = "BatchToSpaceND"
@@ -1017,7 +1095,11 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> Tensor:
-    """x / (bias + alpha * sum of squares over the channels nearby) ** beta."""
+    """x / (bias + alpha * sum of squares over the channels nearby) ** beta.
+
+    >>> print(tf.nn.local_response_normalization(tf.ones([1, 1, 1, 3]), depth_radius=1)[0, 0, 0].numpy().round(4))
+    [0.5774 0.5    0.5774]
+    """
     x = operand(input)
     if len(x.array.shape) != 4:
         raise errors.invalid_argument(

@@ -40,7 +40,7 @@ def assert_equal(
 ) -> None:
     """x == y everywhere.
 
-    >>> assert_equal([1, 2], [1, 2])
+    >>> tf.assert_equal([1, 2], [1, 2])
     """
     _compare("==", math.equal, x, y, message, summarize)
 
@@ -48,35 +48,50 @@ def assert_equal(
 def assert_none_equal(
     x: TensorLike, y: TensorLike, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> None:
-    """x != y everywhere."""
+    """x != y everywhere.
+
+    >>> tf.debugging.assert_none_equal([1, 2], 3)
+    """
     _compare("!=", math.not_equal, x, y, message, summarize)
 
 
 def assert_less(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x < y everywhere."""
+    """x < y everywhere.
+
+    >>> tf.assert_less(1, [2, 3])
+    """
     _compare("<", math.less, x, y, message, summarize)
 
 
 def assert_less_equal(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x <= y everywhere."""
+    """x <= y everywhere.
+
+    >>> tf.debugging.assert_less_equal([1, 2], 2)
+    """
     _compare("<=", math.less_equal, x, y, message, summarize)
 
 
 def assert_greater(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x > y everywhere."""
+    """x > y everywhere.
+
+    >>> tf.assert_greater([2, 3], 1)
+    """
     _compare(">", math.greater, x, y, message, summarize)
 
 
 def assert_greater_equal(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x >= y everywhere."""
+    """x >= y everywhere.
+
+    >>> tf.debugging.assert_greater_equal([2, 1], 1)
+    """
     _compare(">=", math.greater_equal, x, y, message, summarize)
 
 
@@ -126,7 +141,10 @@ def assert_near(
     summarize: int | None = None,
     name: str | None = None,
 ) -> None:
-    """|x - y| <= atol + rtol * |y| everywhere; both tolerances are 10 times the dtype's epsilon by default."""
+    """|x - y| <= atol + rtol * |y| everywhere; both tolerances are 10 times the dtype's epsilon by default.
+
+    >>> tf.debugging.assert_near([1.0], [1.0000001])
+    """
     first = operand(x)
     second = convert(y, None if is_library(y) else first.dtype)
     if second.dtype != first.dtype:
@@ -191,28 +209,43 @@ def _summary(values: Any, most: int) -> str:
 def assert_positive(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x > 0 everywhere."""
+    """x > 0 everywhere.
+
+    >>> tf.debugging.assert_positive([1.0, 0.0], message="sizes")
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.InvalidArgumentError: sizes.  ...
+    """
     _compare_zero(">", x, message, summarize)
 
 
 def assert_negative(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x < 0 everywhere."""
+    """x < 0 everywhere.
+
+    >>> tf.debugging.assert_negative([-1, -2])
+    """
     _compare_zero("<", x, message, summarize)
 
 
 def assert_non_negative(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x >= 0 everywhere."""
+    """x >= 0 everywhere.
+
+    >>> tf.debugging.assert_non_negative([0, 1])
+    """
     _compare_zero(">=", x, message, summarize)
 
 
 def assert_non_positive(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x <= 0 everywhere."""
+    """x <= 0 everywhere.
+
+    >>> tf.debugging.assert_non_positive([0, -1])
+    """
     _compare_zero("<=", x, message, summarize)
 
 
@@ -249,20 +282,26 @@ def _compare_zero(sign: str, x: Any, message: str | None, summarize: int | None)
 def assert_rank(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """x has this rank.
 
-    >>> assert_rank([[1.0]], 2)
+    >>> tf.assert_rank([[1.0]], 2)
     """
     wanted = _rank(rank)
     _check_rank(x, lambda have: have == wanted, f"rank {wanted}", message)
 
 
 def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
-    """x has this rank or a higher one."""
+    """x has this rank or a higher one.
+
+    >>> tf.debugging.assert_rank_at_least([[1, 2]], 2)
+    """
     wanted = _rank(rank)
     _check_rank(x, lambda have: have >= wanted, f"rank at least {wanted}", message)
 
 
 def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: str | None = None) -> None:
-    """x has one of these ranks."""
+    """x has one of these ranks.
+
+    >>> tf.debugging.assert_rank_in([1, 2], [1, 3])
+    """
     if not isinstance(ranks, (list, tuple, set, frozenset, range)):
         raise TypeError(f"Expected a list of ranks for argument 'ranks', but got {ranks!r}.")
     wanted = tuple(_rank(r) for r in ranks)
@@ -270,7 +309,13 @@ def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: 
 
 
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> None:
-    """The tensor has no axes."""
+    """The tensor has no axes.
+
+    >>> tf.debugging.assert_scalar(tf.constant([1]))
+    Traceback (most recent call last):
+        ...
+    ValueError: Expected scalar shape, saw shape: (1,).
+    """
     shape = convert(tensor).shape
     if shape.rank:
         raise ValueError(f"{message or ''}Expected scalar shape, saw shape: {shape}.")
@@ -320,7 +365,7 @@ def assert_shapes(
     An entry of a shape is a size, a name for a size, None or '.' for any size; '...' or '*' at the beginning stands
     for any number of axes.
 
-    >>> assert_shapes([([[1, 2], [3, 4], [5, 6]], ("N", 2)), ([7, 8, 9], ("N",))])
+    >>> tf.debugging.assert_shapes([([[1, 2], [3, 4], [5, 6]], ("N", 2)), ([7, 8, 9], ("N",))])
     """
     pairs = _pairs(shapes)
     prefix = "" if message is None else f"{message}.  "
@@ -377,7 +422,10 @@ def _any_number(size: Any) -> bool:
 
 # -- types -----------------------------------------------------------------------------------------------------------
 def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
-    """The tensor has this dtype."""
+    """The tensor has this dtype.
+
+    >>> tf.debugging.assert_type(tf.constant(1.0), tf.float32)
+    """
     have, wanted = convert(tensor).dtype, as_dtype(tf_type)
     if have != wanted:
         prefix = "" if message is None else f"{message}.  "
@@ -385,14 +433,24 @@ def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, na
 
 
 def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
-    """x is of an integer dtype."""
+    """x is of an integer dtype.
+
+    >>> tf.debugging.assert_integer(tf.constant(1.5))
+    Traceback (most recent call last):
+        ...
+    TypeError: Expected "x" to be integer type.  Found: tensor of dtype tf.float32
+    """
     dtype = convert(x).dtype
     if not dtype.is_integer:
         raise TypeError(f'{message or ""}Expected "x" to be integer type.  Found: tensor of dtype {dtype!r}')
 
 
 def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
-    """The one floating dtype that all tensors have (float32 if there are none), which is returned."""
+    """The one floating dtype that all tensors have (float32 if there are none), which is returned.
+
+    >>> tf.debugging.assert_same_float_dtype([tf.constant(1.0), tf.constant([2.0])])
+    tf.float32
+    """
     if dtype is not None and not isinstance(dtype, (DType, str, type, np.dtype)):
         raise ValueError(f"Expected floating point type, got {dtype!r}.")
     try:
@@ -418,7 +476,10 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
 
 
 def assert_proper_iterable(values: TensorLike) -> None:
-    """A list or another iterable, but no tensor, array or string, which are one thing each."""
+    """A list or another iterable, but no tensor, array or string, which are one thing each.
+
+    >>> tf.debugging.assert_proper_iterable([1, 2])
+    """
     if isinstance(values, (Tensor, Variable, np.ndarray, bytes, str)):
         raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
     if not isinstance(values, Iterable):
@@ -426,14 +487,22 @@ def assert_proper_iterable(values: TensorLike) -> None:
 
 
 def is_numeric_tensor(tensor: TensorLike) -> bool:
-    """Whether this is a tensor of numbers."""
+    """Whether this is a tensor of numbers.
+
+    >>> tf.debugging.is_numeric_tensor(tf.constant(1.0)), tf.debugging.is_numeric_tensor(tf.constant("a"))
+    (True, False)
+    """
     return isinstance(tensor, Tensor) and not (tensor.dtype.is_bool or tensor.dtype.name == "string")
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
 @dispatched
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """The tensor, if it has neither NaN nor infinite values; its gradient is checked in the backward pass."""
+    """The tensor, if it has neither NaN nor infinite values; its gradient is checked in the backward pass.
+
+    >>> tf.debugging.check_numerics([1.0, 2.0], "x").numpy().tolist()
+    [1.0, 2.0]
+    """
     x = operand(tensor)
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype("CheckNumerics", x.dtype, "bfloat16, half, float, double")
@@ -442,12 +511,25 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
 
 
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """The tensor, if it has neither NaN nor infinite values."""
+    """The tensor, if it has neither NaN nor infinite values.
+
+    >>> tf.debugging.assert_all_finite([1.0, float("nan")], "bad input")
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.InvalidArgumentError: bad input : Tensor had NaN values [Op:CheckNumerics]
+    """
     return check_numerics(x, message)
 
 
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
-    """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes there."""
+    """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes there.
+
+    >>> tf.Assert(True, ["never shown"])
+    >>> tf.Assert(False, ["x was", 3])
+    Traceback (most recent call last):
+        ...
+    gradtape.errors.InvalidArgumentError: Expected 'False' to be true. Summarized data: b'x was'...
+    """
     if current_graph() is None:
         if truth(condition):  # of any Python object, as in TensorFlow
             return
@@ -486,7 +568,13 @@ def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit
 
 
 def disable_check_numerics() -> None:
-    """Undo `enable_check_numerics`; does nothing if it was not enabled."""
+    """Undo `enable_check_numerics`; does nothing if it was not enabled.
+
+    >>> tf.debugging.enable_check_numerics()
+    >>> tf.debugging.disable_check_numerics()
+    >>> tf.math.log(0.0).numpy()
+    np.float32(-inf)
+    """
     from gradtape._src.inspect import numerics
 
     numerics.disable_check_numerics()
@@ -497,27 +585,49 @@ _switches = {"traceback_filtering": True, "device_placement": False}
 
 
 def enable_traceback_filtering() -> None:
-    """Stored for compatibility; gradtape does not filter tracebacks."""
+    """Stored for compatibility; gradtape does not filter tracebacks.
+
+    >>> tf.debugging.enable_traceback_filtering()
+    >>> tf.debugging.is_traceback_filtering_enabled()
+    True
+    """
     _switches["traceback_filtering"] = True
 
 
 def disable_traceback_filtering() -> None:
-    """The opposite of `enable_traceback_filtering`."""
+    """The opposite of `enable_traceback_filtering`.
+
+    >>> tf.debugging.disable_traceback_filtering()
+    >>> tf.debugging.is_traceback_filtering_enabled()
+    False
+    >>> tf.debugging.enable_traceback_filtering()
+    """
     _switches["traceback_filtering"] = False
 
 
 def is_traceback_filtering_enabled() -> bool:
-    """The current setting."""
+    """The current setting.
+
+    >>> tf.debugging.is_traceback_filtering_enabled()
+    True
+    """
     return _switches["traceback_filtering"]
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Stored for compatibility; gradtape does not log device placement."""
+    """Stored for compatibility; gradtape does not log device placement.
+
+    >>> tf.debugging.set_log_device_placement(False)
+    """
     _switches["device_placement"] = bool(enabled)
 
 
 def get_log_device_placement() -> bool:
-    """The current setting."""
+    """The current setting.
+
+    >>> tf.debugging.get_log_device_placement()
+    False
+    """
     return _switches["device_placement"]
 
 

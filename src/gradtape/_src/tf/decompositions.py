@@ -134,7 +134,7 @@ def _matmul(x: Tensor, y: Tensor, adjoint_x: bool = False, adjoint_y: bool = Fal
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of square matrices, or of their adjoints.
 
-    >>> inv([[2.0, 0.0], [0.0, 4.0]]).numpy().tolist()
+    >>> tf.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).numpy().tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
     result: Tensor = _widened(factorisations.inv, _checked(operand(input), "MatrixInverse"))
@@ -144,19 +144,28 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
 def det(input: TensorLike, name: str | None = None) -> Tensor:
     """The determinant.
 
-    >>> det([[4.0, 1.0], [2.0, 3.0]]).numpy().round(4).item()
+    >>> tf.linalg.det([[4.0, 1.0], [2.0, 3.0]]).numpy().round(4).item()
     10.0
     """
     return _widened(factorisations.det, _checked(operand(input), "MatrixDeterminant"))
 
 
 def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
-    """The sign of the determinant and the logarithm of its absolute value, without overflow."""
+    """The sign of the determinant and the logarithm of its absolute value, without overflow.
+
+    >>> sign, log = tf.linalg.slogdet([[0.0, 2.0], [1.0, 0.0]])
+    >>> float(sign), round(float(log), 4)
+    (-1.0, 0.6931)
+    """
     return LogMatrixDeterminant(*_widened(factorisations.slogdet, _checked(operand(input), "LogMatrixDeterminant")))
 
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of the determinant of Hermitian positive definite matrices."""
+    """The logarithm of the determinant of Hermitian positive definite matrices.
+
+    >>> print(tf.linalg.logdet([[2.0, 0.0], [0.0, 3.0]]).numpy().round(4))
+    1.7918
+    """
     factor = _real(diag_part(cholesky(matrix)))
     total = reduce.sum_(math.log(factor), axis=(len(factor.array.shape) - 1,), keepdims=False)
     return 2.0 * total
@@ -166,7 +175,7 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
 def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The solution x of matrix x = rhs.
 
-    >>> solve([[2.0, 0.0], [0.0, 4.0]], [[2.0], [2.0]]).numpy().tolist()
+    >>> tf.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [[2.0], [2.0]]).numpy().tolist()
     [[1.0], [0.5]]
     """
     x, y = _pair(matrix, rhs, "MatrixSolve")
@@ -197,7 +206,7 @@ def triangular_solve(
 ) -> Tensor:
     """The solution x of matrix x = rhs, where only one triangle of the matrix is read; batch axes broadcast.
 
-    >>> triangular_solve([[2.0, 9.0], [1.0, 4.0]], [[2.0], [5.0]]).numpy().tolist()
+    >>> tf.linalg.triangular_solve([[2.0, 9.0], [1.0, 4.0]], [[2.0], [5.0]]).numpy().tolist()
     [[1.0], [1.0]]
     """
     x, y = _pair(matrix, rhs, "MatrixTriangularSolve")
@@ -234,7 +243,12 @@ def _broadcast_batches(a: tuple[int, ...], b: tuple[int, ...], op: str) -> tuple
 
 
 def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
-    """The solution x of A x = rhs, given the Cholesky factor of A."""
+    """The solution x of A x = rhs, given the Cholesky factor of A.
+
+    >>> chol = tf.linalg.cholesky([[4.0, 0.0], [0.0, 1.0]])
+    >>> tf.linalg.cholesky_solve(chol, [[8.0], [3.0]]).numpy().tolist()
+    [[2.0], [3.0]]
+    """
     x, y = _pair(chol, rhs, "MatrixTriangularSolve")
     return triangular_solve(x, triangular_solve(x, y), adjoint=True)
 
@@ -250,6 +264,10 @@ def lstsq(
 
     `fast` solves the normal equations; otherwise a pseudo-inverse is used, which takes matrices of any rank, gives
     the shortest x, and ignores the regularizer, as in TensorFlow.
+
+    >>> print(tf.linalg.lstsq([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [[1.0], [3.0], [5.0]]).numpy().round(4))
+    [[1.]
+     [2.]]
     """
     x, y = _pair(matrix, rhs, "MatrixSolveLs")
     _checked(x, "MatrixSolveLs", square=False)
@@ -331,7 +349,9 @@ def tridiagonal_solve(
 
     Rows are always swapped where that is more accurate; `partial_pivoting` has no effect.
 
-    >>> tridiagonal_solve([[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]], [5.0, 6.0, 5.0]).numpy().tolist()
+    >>> tf.linalg.tridiagonal_solve(
+    ...     [[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]], [5.0, 6.0, 5.0]
+    ... ).numpy().tolist()
     [1.0, 1.0, 1.0]
     """
     bands = _bands(diagonals, diagonals_format)
@@ -365,7 +385,7 @@ def tridiagonal_matmul(
 ) -> Tensor:
     """Tridiagonal matrices times matrices.
 
-    >>> tridiagonal_matmul([[1, 1, 0], [4, 4, 4], [0, 1, 1]], [[1], [1], [1]]).numpy().tolist()
+    >>> tf.linalg.tridiagonal_matmul([[1, 1, 0], [4, 4, 4], [0, 1, 1]], [[1], [1], [1]]).numpy().tolist()
     [[5], [6], [5]]
     """
     bands = _bands(diagonals, diagonals_format)
@@ -396,7 +416,9 @@ def banded_triangular_solve(
 ) -> Tensor:
     """The solution of triangular systems given by their bands [..., k, n] (alignment 'LEFT_RIGHT').
 
-    >>> banded_triangular_solve([[2.0, 3.0, 4.0], [1.0, 2.0, 3.0]], [[1.0], [1.0], [1.0]]).numpy().ravel().tolist()
+    >>> tf.linalg.banded_triangular_solve(
+    ...     [[2.0, 3.0, 4.0], [1.0, 2.0, 3.0]], [[1.0], [1.0], [1.0]]
+    ... ).numpy().ravel().tolist()
     [0.5, 0.0, 0.25]
     """
     x, y = _pair(bands, rhs, "BandedTriangularSolve")
@@ -420,7 +442,12 @@ def banded_triangular_solve(
 def lu_solve(
     lower_upper: Any, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """The solution x of A x = rhs, given the LU factors of A."""
+    """The solution x of A x = rhs, given the LU factors of A.
+
+    >>> print(tf.linalg.lu_solve(*tf.linalg.lu([[2.0, 1.0], [1.0, 3.0]]), [[3.0], [4.0]]).numpy().round(4))
+    [[1.]
+     [1.]]
+    """
     x, order = operand(lower_upper), operand(perm)
     _check_lu(x, order)
     y = hinted_operands(x, rhs)[1]
@@ -443,7 +470,12 @@ def lu_solve(
 def lu_matrix_inverse(
     lower_upper: Any, perm: TensorLike, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """The inverse of A, given its LU factors."""
+    """The inverse of A, given its LU factors.
+
+    >>> print(tf.linalg.lu_matrix_inverse(*tf.linalg.lu([[2.0, 0.0], [0.0, 4.0]])).numpy().round(4))
+    [[0.5  0.  ]
+     [0.   0.25]]
+    """
     x = operand(lower_upper)
     _check_lu(x, operand(perm))
     eye = np.broadcast_to(np.eye(x.array.shape[-1], dtype=x.array.dtype), x.array.shape)
@@ -453,7 +485,7 @@ def lu_matrix_inverse(
 def lu_reconstruct(lower_upper: Any, perm: TensorLike, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The matrix A, given its LU factors.
 
-    >>> lu_reconstruct(*lu([[1.0, 2.0], [4.0, 3.0]])).numpy().tolist()
+    >>> tf.linalg.lu_reconstruct(*tf.linalg.lu([[1.0, 2.0], [4.0, 3.0]])).numpy().tolist()
     [[1.0, 2.0], [4.0, 3.0]]
     """
     x, order = operand(lower_upper), operand(perm)
@@ -488,14 +520,19 @@ def _check_lu(x: Tensor, perm: Tensor) -> None:
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """The lower triangular L with L L^H = input, for Hermitian positive definite matrices.
 
-    >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy().tolist()
+    >>> tf.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy().tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
     return _widened(factorisations.cholesky, _checked(operand(input), "Cholesky"))
 
 
 def lu(input: TensorLike, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
-    """LU with row swaps: both triangles in one matrix (the lower one has ones on its diagonal), and the rows' order."""
+    """LU with row swaps: both triangles in one matrix (the lower one has ones on its diagonal), and the rows' order.
+
+    >>> factors, rows = tf.linalg.lu([[1.0, 2.0], [4.0, 3.0]])
+    >>> factors.numpy().tolist(), rows.numpy().tolist()
+    ([[4.0, 3.0], [0.25, 1.25]], [1, 0])
+    """
     wanted = index_type(output_idx_type, "Lu", "output_idx_type")
     factors, order = _widened(factorisations.lu, _checked(operand(input), "Lu"))
     return Lu(factors, order if order.array.dtype == wanted else array.discrete_cast(order, dtype=wanted))
@@ -504,7 +541,7 @@ def lu(input: TensorLike, output_idx_type: Any = "int32", name: str | None = Non
 def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Qr:
     """QR: orthonormal columns times an upper triangle.
 
-    >>> q, r = qr([[3.0, 1.0], [4.0, 2.0]])
+    >>> q, r = tf.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
     >>> (q @ r).numpy().round(5).tolist()
     [[3.0, 1.0], [4.0, 2.0]]
     """
@@ -515,7 +552,7 @@ def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) 
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues (ascending) and eigenvectors (columns) of Hermitian matrices, read from the lower triangle.
 
-    >>> values, vectors = eigh([[2.0, 1.0], [1.0, 2.0]])
+    >>> values, vectors = tf.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> values.numpy().round(5).tolist()
     [1.0, 3.0]
     """
@@ -524,14 +561,18 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues (ascending) of Hermitian matrices, read from the lower triangle."""
+    """The eigenvalues (ascending) of Hermitian matrices, read from the lower triangle.
+
+    >>> print(tf.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]).numpy().round(4))
+    [1. 3.]
+    """
     return _widened(factorisations.eigvalsh, _checked(operand(tensor), "SelfAdjointEigV2"))
 
 
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Complex eigenvalues and eigenvectors (columns of length 1) of square matrices.
 
-    >>> values, vectors = eig([[0.0, 1.0], [-1.0, 0.0]])
+    >>> values, vectors = tf.eig([[0.0, 1.0], [-1.0, 0.0]])
     >>> sorted(values.numpy().imag.tolist())
     [-1.0, 1.0]
     """
@@ -540,7 +581,12 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The complex eigenvalues of square matrices."""
+    """The complex eigenvalues of square matrices.
+
+    >>> values = tf.linalg.eigvals([[0.0, -1.0], [1.0, 0.0]]).numpy()
+    >>> sorted(values.imag.round(4).tolist())
+    [-1.0, 1.0]
+    """
     return factorisations.eigvals(_single(_checked(operand(tensor), "Eig")))
 
 
@@ -553,7 +599,7 @@ def _single(x: Tensor) -> Tensor:
 def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """Singular values (descending), left and right singular vectors (columns): tensor = u diag(s) v^H.
 
-    >>> svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False).numpy().tolist()
+    >>> tf.linalg.svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False).numpy().tolist()
     [4.0, 3.0]
     """
     x = _checked(operand(tensor), "Svd", square=False)
@@ -566,7 +612,7 @@ def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True
 def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The pseudo-inverse; singular values up to `rcond` times the largest count as 0.
 
-    >>> pinv([[1.0], [1.0]]).numpy().round(5).tolist()
+    >>> tf.linalg.pinv([[1.0], [1.0]]).numpy().round(5).tolist()
     [[0.5, 0.5]]
     """
     x = operand(a)
@@ -621,7 +667,7 @@ def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, nam
 
     A `tol` with axes is compared with the singular values as it is: give it a last axis of size 1.
 
-    >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy().item()
+    >>> tf.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy().item()
     1
     """
     x = convert(a, dtype_hint="float32")
@@ -663,6 +709,9 @@ def eigh_tridiagonal(
 
     `select` "a" takes all, "i" those with indices in `select_range`, "v" those in the interval [low, high], which is
     widened by what rounding can do to an eigenvalue.
+
+    >>> print(tf.linalg.eigh_tridiagonal([2.0, 2.0], [1.0]).numpy().round(4))
+    [1. 3.]
     """
     main, side = operand(alpha), operand(beta)
     if main.array.dtype != side.array.dtype:
@@ -724,7 +773,7 @@ def _within_interval(main: Tensor, side: Tensor, values: Tensor, low: Any, high:
 def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """The matrix exponential.
 
-    >>> expm([[0.0, 1.0], [0.0, 0.0]]).numpy().tolist()
+    >>> tf.linalg.expm([[0.0, 1.0], [0.0, 0.0]]).numpy().tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
     x = operand(input)
@@ -742,14 +791,19 @@ def expm(input: TensorLike, name: str | None = None) -> Tensor:
 def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
     """The principal square root of matrices.
 
-    >>> sqrtm([[4.0, 0.0], [0.0, 9.0]]).numpy().tolist()
+    >>> tf.matrix_square_root([[4.0, 0.0], [0.0, 9.0]]).numpy().tolist()
     [[2.0, 0.0], [0.0, 3.0]]
     """
     return _widened(factorisations.sqrtm, _checked(operand(input), "MatrixSquareRoot"))
 
 
 def logm(input: TensorLike, name: str | None = None) -> Tensor:
-    """The principal logarithm of complex matrices."""
+    """The principal logarithm of complex matrices.
+
+    >>> print(tf.linalg.logm(tf.constant([[1.0, 0.0], [0.0, 2.0]], tf.complex64)).numpy().round(4))
+    [[0.    +0.j 0.    +0.j]
+     [0.    +0.j 0.6931+0.j]]
+    """
     x = _checked(operand(input), "MatrixLogarithm")
     if not x.dtype.is_complex:
         raise errors.unsupported_dtype("MatrixLogarithm", x.dtype)
@@ -817,7 +871,7 @@ def diag(
 ) -> Tensor:
     """Matrices with given diagonals: the main one, diagonal k, or all from k[0] to k[1] (the highest first).
 
-    >>> diag([1, 2], k=1).numpy().tolist()
+    >>> tf.linalg.diag([1, 2], k=1).numpy().tolist()
     [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
     """
     x, op = operand(diagonal), "MatrixDiagV3"
@@ -874,7 +928,7 @@ def diag_part(
 ) -> Tensor:
     """The main diagonal of matrices, diagonal k, or all from k[0] to k[1] (the highest first, padded to equal length).
 
-    >>> diag_part([[1, 2], [3, 4]]).numpy().tolist()
+    >>> tf.linalg.diag_part([[1, 2], [3, 4]]).numpy().tolist()
     [1, 4]
     """
     x, op = operand(input), "MatrixDiagPartV3"
@@ -917,7 +971,7 @@ def set_diag(
 ) -> Tensor:
     """Matrices with diagonals replaced: the main one, diagonal k, or all from k[0] to k[1].
 
-    >>> set_diag([[1, 2], [3, 4]], [0, 0]).numpy().tolist()
+    >>> tf.linalg.set_diag([[1, 2], [3, 4]], [0, 0]).numpy().tolist()
     [[0, 2], [3, 0]]
     """
     op = "MatrixSetDiagV3"
@@ -947,7 +1001,7 @@ def set_diag(
 def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """Matrices with zeros outside a band: `num_lower` diagonals below the main one, `num_upper` above; -1 for all.
 
-    >>> band_part([[1, 2], [3, 4]], 0, -1).numpy().tolist()
+    >>> tf.linalg.band_part([[1, 2], [3, 4]], 0, -1).numpy().tolist()
     [[1, 2], [0, 4]]
     """
     x = operand(input)
@@ -988,7 +1042,7 @@ _BAND = Rule(lambda xp, number, size, **_: number > size, _too_many_bands)
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the main diagonal.
 
-    >>> trace([[1.0, 2.0], [3.0, 4.0]]).numpy().item()
+    >>> tf.linalg.trace([[1.0, 2.0], [3.0, 4.0]]).numpy().item()
     5.0
     """
     diagonal = diag_part(x)
@@ -996,7 +1050,11 @@ def trace(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor of twice the rank, zero except where both halves of an index are equal."""
+    """A tensor of twice the rank, zero except where both halves of an index are equal.
+
+    >>> tf.linalg.tensor_diag([1, 2]).numpy().tolist()
+    [[1, 0], [0, 2]]
+    """
     x = _diagonal_operand(diagonal, "Diag")
     shape = tuple(x.array.shape)
     if not shape:
@@ -1006,7 +1064,11 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """The elements whose index has two equal halves: the inverse of `tensor_diag`."""
+    """The elements whose index has two equal halves: the inverse of `tensor_diag`.
+
+    >>> tf.linalg.tensor_diag_part([[1, 0], [0, 2]]).numpy().tolist()
+    [1, 2]
+    """
     x = _diagonal_operand(input, "DiagPart")
     shape = tuple(x.array.shape)
     half = len(shape) // 2
@@ -1039,7 +1101,7 @@ def _half_or(x: Tensor, op: str, message: str) -> errors.OpError:
 def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """The cross product of vectors of three elements along the last axis.
 
-    >>> cross([1, 0, 0], [0, 1, 0]).numpy().tolist()
+    >>> tf.linalg.cross([1, 0, 0], [0, 1, 0]).numpy().tolist()
     [0, 0, 1]
     """
     x, y = _pair(a, b, "Cross")

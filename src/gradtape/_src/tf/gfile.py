@@ -42,6 +42,21 @@ class GFile:
     ...     file.write("one\\ntwo\\n")
     >>> tf.io.gfile.GFile("ram://notes").readlines()
     ['one\\n', 'two\\n']
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "lines.txt")
+    >>> with tf.io.gfile.GFile(path, "w") as file:
+    ...     _ = file.write("first second")
+    ...     file.flush()
+    >>> file = tf.io.gfile.GFile(path)
+    >>> file.name == path, file.mode, file.size(), file.seekable()
+    (True, 'r', 12, True)
+    >>> file.readline(), file.tell()
+    ('first second', 12)
+    >>> file.seek(0)
+    >>> file.read(5)
+    'first'
+    >>> file.close()
     """
 
     _reader: IO[bytes] | None = None

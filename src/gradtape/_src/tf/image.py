@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math as _math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -135,7 +135,12 @@ _INT64 = np.dtype(np.int64)
 
 
 class ResizeMethod:
-    """The names of the ways to resize."""
+    """The names of the ways to resize.
+
+    >>> nearest = tf.image.ResizeMethod.NEAREST_NEIGHBOR
+    >>> tf.image.resize([[[0.0], [2.0]]], [1, 4], method=nearest)[0, :, 0].numpy().tolist()
+    [0.0, 0.0, 2.0, 2.0]
+    """
 
     AREA = "area"
     BICUBIC = "bicubic"
@@ -160,7 +165,7 @@ def resize(
 ) -> Tensor:
     """Resize images; the result is float32, except with nearest neighbours, which keeps the dtype.
 
-    >>> resize([[[0.0], [4.0]]], [1, 4]).numpy().ravel().tolist()
+    >>> tf.image.resize([[[0.0], [4.0]]], [1, 4]).numpy().ravel().tolist()
     [0.0, 1.0, 3.0, 4.0]
     """
     x, single = _batch_of(images, "images")
@@ -204,7 +209,11 @@ def resize_with_pad(
     method: str = ResizeMethod.BILINEAR,
     antialias: bool = False,
 ) -> Tensor:
-    """Resize without distortion, and pad with zeros."""
+    """Resize without distortion, and pad with zeros.
+
+    >>> tf.image.resize_with_pad(tf.ones([2, 4, 1]), 4, 4)[:, 0, 0].numpy().tolist()
+    [0.0, 1.0, 1.0, 0.0]
+    """
     height, width = integer(target_height), integer(target_width)
     if height < 1:
         raise ValueError("target_height must be > 0.")
@@ -224,7 +233,12 @@ def resize_with_pad(
 def crop_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
-    """Crop an image to a box."""
+    """Crop an image to a box.
+
+    >>> image = tf.reshape(tf.range(9), [3, 3, 1])
+    >>> tf.image.crop_to_bounding_box(image, 1, 1, 2, 2)[:, :, 0].numpy().tolist()
+    [[4, 5], [7, 8]]
+    """
     x, single = _batch_of(image)
     top, left, height, width = _box(offset_height, offset_width, target_height, target_width)
     h, w = x.array.shape[1:3]
@@ -246,7 +260,11 @@ def crop_to_bounding_box(
 def pad_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
-    """Pad an image with zeros to a larger size."""
+    """Pad an image with zeros to a larger size.
+
+    >>> tf.image.pad_to_bounding_box([[[5]]], 1, 0, 2, 2)[:, :, 0].numpy().tolist()
+    [[0, 0], [5, 0]]
+    """
     x, single = _batch_of(image)
     _with_pixels(x)
     top, left, height, width = _box(offset_height, offset_width, target_height, target_width)
@@ -310,7 +328,7 @@ def _require(condition: Any, message: str) -> None:
 def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
     """Crop around the centre, or pad with zeros, to a height and width.
 
-    >>> resize_with_crop_or_pad([[[1.0], [2.0], [3.0]]], 3, 1).numpy().ravel().tolist()
+    >>> tf.image.resize_with_crop_or_pad([[[1.0], [2.0], [3.0]]], 3, 1).numpy().ravel().tolist()
     [0.0, 2.0, 0.0]
     """
     x, single = _batch_of(image)
@@ -325,7 +343,11 @@ def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width:
 
 
 def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
-    """The middle part of an image."""
+    """The middle part of an image.
+
+    >>> tf.image.central_crop(tf.ones([4, 4, 1]), 0.5).shape
+    TensorShape([2, 2, 1])
+    """
     x, fraction = _one_or_batch(image), plain_number(central_fraction, "central_fraction")
     if not 0 < fraction <= 1:
         raise ValueError("central_fraction must be within (0, 1]")
@@ -354,7 +376,7 @@ def crop_and_resize(
 ) -> Tensor:
     """Parts of images under boxes (y1, x1, y2, x2 in [0, 1]), each resized; differentiable in images and boxes.
 
-    >>> crop_and_resize([[[[1.0], [2.0]], [[3.0], [4.0]]]], [[0.0, 0.0, 1.0, 1.0]], [0], [1, 1]).numpy().item()
+    >>> tf.image.crop_and_resize([[[[1.0], [2.0]], [[3.0], [4.0]]]], [[0.0, 0.0, 1.0, 1.0]], [0], [1, 1]).numpy().item()
     2.5
     """
     method = allowed_text(method, "method", ("bilinear", "nearest"), "CropAndResize", "bilinear")
@@ -427,14 +449,18 @@ def _neighbours(at: Tensor, size: int, method: str) -> list[tuple[Tensor, Tensor
 def flip_left_right(image: TensorLike) -> Tensor:
     """Mirror images along their width.
 
-    >>> flip_left_right([[[1.0], [2.0]]]).numpy().ravel().tolist()
+    >>> tf.image.flip_left_right([[[1.0], [2.0]]]).numpy().ravel().tolist()
     [2.0, 1.0]
     """
     return _flipped(_one_or_batch(image), -2)
 
 
 def flip_up_down(image: TensorLike) -> Tensor:
-    """Mirror images along their height."""
+    """Mirror images along their height.
+
+    >>> tf.image.flip_up_down([[[1], [2]], [[3], [4]]]).numpy().tolist()
+    [[[3], [4]], [[1], [2]]]
+    """
     return _flipped(_one_or_batch(image), -3)
 
 
@@ -444,7 +470,11 @@ def _flipped(x: Tensor, axis: int) -> Tensor:
 
 
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
-    """Swap height and width."""
+    """Swap height and width.
+
+    >>> tf.image.transpose([[[1], [2], [3]]])[:, :, 0].numpy().tolist()
+    [[1], [2], [3]]
+    """
     x = _one_or_batch(image)
     rank = len(x.array.shape)
     result: Tensor = array.transpose(x, perm=(*range(rank - 3), rank - 2, rank - 3, rank - 1))
@@ -452,7 +482,11 @@ def transpose(image: TensorLike, name: str | None = None) -> Tensor:
 
 
 def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
-    """Rotate images by k times 90 degrees, counter-clockwise."""
+    """Rotate images by k times 90 degrees, counter-clockwise.
+
+    >>> tf.image.rot90([[[1], [2]], [[3], [4]]])[:, :, 0].numpy().tolist()
+    [[2, 4], [1, 3]]
+    """
     x, turns = _one_or_batch(image), count_of(k, "k") % 4
     if turns == 0:
         return x
@@ -491,33 +525,57 @@ def _mix(images: Any, matrix: Any) -> Tensor:
 
 
 def rgb_to_yiq(images: TensorLike) -> Tensor:
-    """Red, green, blue to luma and two chroma axes (NTSC)."""
+    """Red, green, blue to luma and two chroma axes (NTSC).
+
+    >>> print(tf.image.rgb_to_yiq([[[1.0, 1.0, 1.0]]]).numpy().round(4))
+    [[[ 1.  0. -0.]]]
+    """
     return _mix(images, _YIQ)
 
 
 def yiq_to_rgb(images: TensorLike) -> Tensor:
-    """The inverse of `rgb_to_yiq`."""
+    """The inverse of `rgb_to_yiq`.
+
+    >>> print(tf.image.yiq_to_rgb([[[1.0, 0.0, 0.0]]]).numpy().round(4))
+    [[[1. 1. 1.]]]
+    """
     return _mix(images, _FROM_YIQ)
 
 
 def rgb_to_yuv(images: TensorLike) -> Tensor:
-    """Red, green, blue to luma and two chroma axes (PAL)."""
+    """Red, green, blue to luma and two chroma axes (PAL).
+
+    >>> print(tf.image.rgb_to_yuv([[[1.0, 0.0, 0.0]]]).numpy().round(4))
+    [[[ 0.299  -0.1471  0.615 ]]]
+    """
     return _mix(images, _YUV)
 
 
 def yuv_to_rgb(images: TensorLike) -> Tensor:
-    """The inverse of `rgb_to_yuv`."""
+    """The inverse of `rgb_to_yuv`.
+
+    >>> print(tf.image.yuv_to_rgb([[[1.0, 0.0, 0.0]]]).numpy().round(4))
+    [[[1. 1. 1.]]]
+    """
     return _mix(images, _FROM_YUV)
 
 
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
-    """Convert to grayscale (luma); one channel."""
+    """Convert to grayscale (luma); one channel.
+
+    >>> print(tf.image.rgb_to_grayscale([[[1.0, 0.0, 0.0]]]).numpy().round(4))
+    [[[0.2989]]]
+    """
     x = operand(images)
     return convert_image_dtype(_mix(convert_image_dtype(x, float32), _GRAY), x.dtype)
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """Repeat one channel three times."""
+    """Repeat one channel three times.
+
+    >>> tf.image.grayscale_to_rgb([[[7]]]).numpy().tolist()
+    [[[7, 7, 7]]]
+    """
     x = operand(images)
     if not x.array.shape or x.array.shape[-1] != 1:
         raise ValueError("Last dimension of a grayscale image should be size 1.")
@@ -541,7 +599,7 @@ def _colours(images: Any, op: str) -> tuple[Tensor, list[Tensor]]:
 def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation, value of colours in [0, 1].
 
-    >>> rgb_to_hsv([[[1.0, 0.5, 0.5]]]).numpy().ravel().tolist()
+    >>> tf.image.rgb_to_hsv([[[1.0, 0.5, 0.5]]]).numpy().ravel().tolist()
     [0.0, 0.5, 1.0]
     """
     _, colours = _colours(images, "RGBToHSV")
@@ -583,7 +641,11 @@ def _unit(x: Tensor) -> Tensor:
 
 
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of `rgb_to_hsv`."""
+    """The inverse of `rgb_to_hsv`.
+
+    >>> print(tf.image.hsv_to_rgb([[[0.0, 1.0, 1.0]]]).numpy().round(4))
+    [[[1. 0. 0.]]]
+    """
     _, (h, s, v) = _colours(images, "HSVToRGB")
     turn = h * 6
     pure = (
@@ -602,12 +664,20 @@ def _adjusted(image: Any, change: Callable[[Tensor], Tensor], *kept: Any) -> Ten
 
 
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
-    """Add `delta` to every pixel; integer images are converted to [0, 1] and back."""
+    """Add `delta` to every pixel; integer images are converted to [0, 1] and back.
+
+    >>> print(tf.image.adjust_brightness([[[0.1, 0.2, 0.3]]], 0.5).numpy().round(4))
+    [[[0.6 0.7 0.8]]]
+    """
     return _adjusted(image, lambda x: x + cast(operand(delta), x.dtype))
 
 
 def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
-    """Scale the difference of every pixel from the mean of its channel."""
+    """Scale the difference of every pixel from the mean of its channel.
+
+    >>> print(tf.image.adjust_contrast([[[0.0], [1.0]]], 0.5)[0, :, 0].numpy().round(4))
+    [0.25 0.75]
+    """
     _for_kernel(images, "AdjustContrastv2")
 
     def change(x: Tensor) -> Tensor:
@@ -620,7 +690,11 @@ def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
 
 
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
-    """gain * image ** gamma."""
+    """gain * image ** gamma.
+
+    >>> print(tf.image.adjust_gamma([[[0.5]]], gamma=2.0).numpy().round(4))
+    [[[0.25]]]
+    """
     gamma = gamma if is_library(gamma) else plain_number(gamma, "gamma")
     if is_library(gamma) and operand(gamma).dtype.name != "float32":
         kind = TypeError if operand(gamma).array.dtype.kind in "bO" else ValueError
@@ -635,7 +709,11 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
-    """Shift the hue by a fraction of the colour wheel."""
+    """Shift the hue by a fraction of the colour wheel.
+
+    >>> print(tf.image.adjust_hue([[[1.0, 0.0, 0.0]]], 0.5).numpy().round(4))
+    [[[0. 1. 1.]]]
+    """
     if not is_library(delta) and (plain_number(delta, "delta") < -1 or plain_number(delta, "delta") > 1):
         raise ValueError("delta must be in the interval [-1, 1]")
     if is_library(delta) and (operand(delta).dtype.name != "float32" or operand(delta).array.shape):
@@ -652,7 +730,11 @@ def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) ->
 
 
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
-    """Scale the saturation."""
+    """Scale the saturation.
+
+    >>> print(tf.image.adjust_saturation([[[1.0, 0.5, 0.5]]], 0.0).numpy().round(4))
+    [[[1. 1. 1.]]]
+    """
     _for_kernel(image, "AdjustSaturation", channels=3)
 
     def change(x: Tensor) -> Tensor:
@@ -666,7 +748,12 @@ def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | Non
 
 
 def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
-    """The image after JPEG compression and decompression (needs Pillow)."""
+    """The image after JPEG compression and decompression (needs Pillow).
+
+    >>> image = tf.zeros([8, 8, 3], tf.uint8)
+    >>> tf.image.adjust_jpeg_quality(image, 50).shape
+    TensorShape([8, 8, 3])
+    """
     x = operand(image)
     if len(x.array.shape) != 3:
         raise errors.invalid_argument(
@@ -689,7 +776,12 @@ def _quality(given: Any) -> int:
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
-    """Scale each image to mean 0 and variance 1; the divisor is at least 1/sqrt(number of pixels)."""
+    """Scale each image to mean 0 and variance 1; the divisor is at least 1/sqrt(number of pixels).
+
+    >>> print(tf.image.per_image_standardization([[[1.0], [3.0]]]).numpy().round(4))
+    [[[-1.]
+      [ 1.]]]
+    """
     x = _image(image)
     x = _floating(x)
     count = _math.prod(x.array.shape[-3:])
@@ -703,7 +795,7 @@ def per_image_standardization(image: TensorLike) -> Tensor:
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the differences between neighbouring pixels, for each image.
 
-    >>> total_variation([[[0.0], [1.0]], [[1.0], [3.0]]]).numpy().item()
+    >>> tf.image.total_variation([[[0.0], [1.0]], [[1.0], [3.0]]]).numpy().item()
     6.0
     """
     x = operand(images)
@@ -716,7 +808,12 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
-    """Differences to the pixel below and to the pixel on the right; zeros in the last row and column."""
+    """Differences to the pixel below and to the pixel on the right; zeros in the last row and column.
+
+    >>> dy, dx = tf.image.image_gradients(tf.reshape([0.0, 1.0, 4.0, 9.0], [1, 2, 2, 1]))
+    >>> dy[0, :, :, 0].numpy().tolist(), dx[0, :, :, 0].numpy().tolist()
+    ([[4.0, 8.0], [0.0, 0.0]], [[1.0, 0.0], [5.0, 0.0]])
+    """
     x = operand(image)
     if len(x.array.shape) != 4:
         raise ValueError(f"image_gradients expects a 4D tensor [batch_size, h, w, d], not {x.shape}.")
@@ -739,7 +836,12 @@ def _reflected(x: Tensor, axis: int) -> Tensor:
 
 
 def sobel_edges(image: TensorLike) -> Tensor:
-    """Sobel's edge filters, vertical and horizontal, behind each channel: [batch, height, width, channels, 2]."""
+    """Sobel's edge filters, vertical and horizontal, behind each channel: [batch, height, width, channels, 2].
+
+    >>> image = tf.reshape(tf.range(9.0), [1, 3, 3, 1])
+    >>> tf.image.sobel_edges(image)[0, 1, 1, 0].numpy().tolist()
+    [24.0, 8.0]
+    """
     x = operand(image)
     if len(x.array.shape) != 4:
         raise ValueError(f"sobel_edges expects a 4D tensor [batch_size, h, w, d], not {x.shape}.")
@@ -760,7 +862,11 @@ def sobel_edges(image: TensorLike) -> Tensor:
 
 
 def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
-    """The peak signal-to-noise ratio in decibels, over the last three axes."""
+    """The peak signal-to-noise ratio in decibels, over the last three axes.
+
+    >>> print(tf.image.psnr(tf.zeros([2, 2, 1]), tf.fill([2, 2, 1], 0.1), max_val=1.0).numpy().round(4))
+    20.0
+    """
     first, second = operand(a), operand(b)
     peak = convert_image_dtype(cast(operand(max_val), first.dtype), float32)
     first, second = convert_image_dtype(first, float32), convert_image_dtype(second, float32)
@@ -852,7 +958,12 @@ def ssim(
     k2: float = 0.03,
     return_index_map: bool = False,
 ) -> Tensor:
-    """The structural similarity of images: 1 for equal ones. [...] or, with `return_index_map`, a map of it."""
+    """The structural similarity of images: 1 for equal ones. [...] or, with `return_index_map`, a map of it.
+
+    >>> image = tf.random.stateless_uniform([16, 16, 1], seed=[1, 2])
+    >>> print(tf.image.ssim(image, image, max_val=1.0).numpy().round(4))
+    1.0
+    """
     a, b, peak, lead = _pair(img1, img2, max_val)
     found, _ = _ssim_parts(a, b, peak, _window(filter_size), _sigma(filter_sigma), k1, k2)
     found = _mean(found, -1)
@@ -886,7 +997,12 @@ def ssim_multiscale(
     k1: float = 0.01,
     k2: float = 0.03,
 ) -> Tensor:
-    """The structural similarity over several scales, each half the size of the one before."""
+    """The structural similarity over several scales, each half the size of the one before.
+
+    >>> image = tf.random.stateless_uniform([192, 192, 1], seed=[1, 2])
+    >>> print(tf.image.ssim_multiscale(image, image, max_val=1.0).numpy().round(4))
+    1.0
+    """
     a, b, peak, lead = _pair(img1, img2, max_val)
     factors = [float(f) for f in static(power_factors)]
     scores: list[Tensor] = []
@@ -922,7 +1038,7 @@ def extract_patches(
     """Windows of images, each laid out along the channels.
 
     >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
-    >>> extract_patches(image, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
+    >>> tf.image.extract_patches(image, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
     x = operand(images)
@@ -1054,86 +1170,153 @@ def _random_crop(value: Any, size: Any, draw: Draw) -> Tensor:
 
 
 def random_brightness(image: TensorLike, max_delta: float, seed: Any = None) -> Tensor:
-    """`adjust_brightness` by a number in [-max_delta, max_delta)."""
+    """`adjust_brightness` by a number in [-max_delta, max_delta).
+
+    >>> image = tf.zeros([2, 2, 3])
+    >>> brighter = tf.image.random_brightness(image, 0.2)
+    >>> bool(tf.reduce_all(tf.abs(brighter - image) <= 0.2))
+    True
+    """
     return _random_brightness(image, max_delta, _stateful(seed))
 
 
 def stateless_random_brightness(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
-    """`random_brightness` that depends on `seed` alone."""
+    """`random_brightness` that depends on `seed` alone.
+
+    >>> a, b = (tf.image.stateless_random_brightness([[[0.5]]], 0.2, seed=(1, 2)) for _ in range(2))
+    >>> bool(a == b)
+    True
+    """
     return _random_brightness(image, max_delta, _stateless(seed))
 
 
 def random_contrast(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
-    """`adjust_contrast` by a number in [lower, upper)."""
+    """`adjust_contrast` by a number in [lower, upper).
+
+    >>> tf.image.random_contrast(tf.ones([2, 2, 3]), 0.5, 1.5).shape
+    TensorShape([2, 2, 3])
+    """
     return _random_contrast(image, lower, upper, _stateful(seed))
 
 
 def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: Any) -> Tensor:
-    """`random_contrast` that depends on `seed` alone."""
+    """`random_contrast` that depends on `seed` alone.
+
+    >>> tf.image.stateless_random_contrast(tf.ones([2, 2, 3]), 0.5, 1.5, seed=(1, 2)).shape
+    TensorShape([2, 2, 3])
+    """
     return _random_contrast(image, lower, upper, _stateless(seed))
 
 
 def random_saturation(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
-    """`adjust_saturation` by a number in [lower, upper)."""
+    """`adjust_saturation` by a number in [lower, upper).
+
+    >>> tf.image.random_saturation(tf.ones([2, 2, 3]), 0.5, 1.5).shape
+    TensorShape([2, 2, 3])
+    """
     return _random_saturation(image, lower, upper, _stateful(seed))
 
 
 def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
-    """`random_saturation` that depends on `seed` alone."""
+    """`random_saturation` that depends on `seed` alone.
+
+    >>> tf.image.stateless_random_saturation(tf.ones([2, 2, 3]), 0.5, 1.5, seed=(1, 2)).shape
+    TensorShape([2, 2, 3])
+    """
     return _random_saturation(image, lower, upper, _stateless(seed))
 
 
 def random_hue(image: TensorLike, max_delta: float, seed: Any = None) -> Tensor:
-    """`adjust_hue` by a number in [-max_delta, max_delta)."""
+    """`adjust_hue` by a number in [-max_delta, max_delta).
+
+    >>> tf.image.random_hue(tf.ones([2, 2, 3]), 0.1).shape
+    TensorShape([2, 2, 3])
+    """
     return _random_hue(image, max_delta, _stateful(seed))
 
 
 def stateless_random_hue(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
-    """`random_hue` that depends on `seed` alone."""
+    """`random_hue` that depends on `seed` alone.
+
+    >>> tf.image.stateless_random_hue(tf.ones([2, 2, 3]), 0.1, seed=(1, 2)).shape
+    TensorShape([2, 2, 3])
+    """
     return _random_hue(image, max_delta, _stateless(seed))
 
 
 def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
-    """Mirror each image along its width, or not."""
+    """Mirror each image along its width, or not.
+
+    >>> row = tf.image.random_flip_left_right([[[1], [2]]])[0, :, 0].numpy().tolist()
+    >>> row in ([1, 2], [2, 1])
+    True
+    """
     return _random_flip(image, -2, _stateful(seed))
 
 
 def stateless_random_flip_left_right(image: TensorLike, seed: Any) -> Tensor:
-    """`random_flip_left_right` that depends on `seed` alone."""
+    """`random_flip_left_right` that depends on `seed` alone.
+
+    >>> flips = {tf.image.stateless_random_flip_left_right([[[1], [2]]], (1, 2)).numpy().tobytes() for _ in range(5)}
+    >>> len(flips)
+    1
+    """
     return _random_flip(image, -2, _stateless(seed))
 
 
 def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
-    """Mirror each image along its height, or not."""
+    """Mirror each image along its height, or not.
+
+    >>> column = tf.image.random_flip_up_down([[[1]], [[2]]])[:, 0, 0].numpy().tolist()
+    >>> column in ([1, 2], [2, 1])
+    True
+    """
     return _random_flip(image, -3, _stateful(seed))
 
 
 def stateless_random_flip_up_down(image: TensorLike, seed: Any) -> Tensor:
-    """`random_flip_up_down` that depends on `seed` alone."""
+    """`random_flip_up_down` that depends on `seed` alone.
+
+    >>> flips = {tf.image.stateless_random_flip_up_down([[[1]], [[2]]], (1, 2)).numpy().tobytes() for _ in range(5)}
+    >>> len(flips)
+    1
+    """
     return _random_flip(image, -3, _stateless(seed))
 
 
 def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
     """Crop a tensor to a size at a random position.
 
-    >>> random_crop([[1, 2], [3, 4]], [1, 2]).shape
+    >>> tf.image.random_crop([[1, 2], [3, 4]], [1, 2]).shape
     TensorShape([1, 2])
     """
     return _random_crop(value, size, _stateful(seed))
 
 
 def stateless_random_crop(value: TensorLike, size: Any, seed: Any, name: str | None = None) -> Tensor:
-    """`random_crop` that depends on `seed` alone."""
+    """`random_crop` that depends on `seed` alone.
+
+    >>> tf.image.stateless_random_crop(tf.ones([8, 8, 3]), [4, 4, 3], seed=(1, 2)).shape
+    TensorShape([4, 4, 3])
+    """
     return _random_crop(value, size, _stateless(seed))
 
 
 def random_jpeg_quality(image: TensorLike, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None) -> Tensor:
-    """`adjust_jpeg_quality` with a random quality (needs Pillow)."""
+    """`adjust_jpeg_quality` with a random quality (needs Pillow).
+
+    >>> tf.image.random_jpeg_quality(tf.zeros([8, 8, 3], tf.uint8), 50, 90).shape
+    TensorShape([8, 8, 3])
+    """
     return _random_quality(image, integer(min_jpeg_quality), integer(max_jpeg_quality), _stateful(seed))
 
 
 def stateless_random_jpeg_quality(image: TensorLike, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any) -> Tensor:
-    """`random_jpeg_quality` that depends on `seed` alone."""
+    """`random_jpeg_quality` that depends on `seed` alone.
+
+    >>> tf.image.stateless_random_jpeg_quality(tf.zeros([8, 8, 3], tf.uint8), 50, 90, seed=(1, 2)).shape
+    TensorShape([8, 8, 3])
+    """
     return _random_quality(image, integer(min_jpeg_quality), integer(max_jpeg_quality), _stateless(seed))
 
 
@@ -1231,7 +1414,9 @@ def non_max_suppression(
 ) -> Tensor:
     """The indices of the best boxes, without those that overlap with a better one.
 
-    >>> non_max_suppression([[0.0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]], [0.5, 0.9, 0.1], 3).numpy().tolist()
+    >>> tf.image.non_max_suppression(
+    ...     [[0.0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]], [0.5, 0.9, 0.1], 3
+    ... ).numpy().tolist()
     [1, 2]
     """
     chosen, _ = _non_max(boxes, scores, max_output_size, iou_threshold, score_threshold)
@@ -1280,7 +1465,13 @@ def non_max_suppression_with_scores(
     soft_nms_sigma: Any = 0.0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`non_max_suppression` with the scores; a positive sigma weakens overlapping boxes instead of dropping them."""
+    """`non_max_suppression` with the scores; a positive sigma weakens overlapping boxes instead of dropping them.
+
+    >>> boxes = [[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9]]
+    >>> indices, scores = tf.image.non_max_suppression_with_scores(boxes, [0.9, 0.7], 2, soft_nms_sigma=0.5)
+    >>> indices.numpy().tolist(), scores.numpy().round(4).tolist()
+    ([0, 1], [0.8999999761581421, 0.31139999628067017])
+    """
     chosen, found = _non_max(boxes, scores, max_output_size, iou_threshold, score_threshold, _sigma_of(soft_nms_sigma))
     return wrap(np.array(chosen, np.int32)), wrap(np.array(found, np.float32))
 
@@ -1300,7 +1491,12 @@ def non_max_suppression_overlaps(
     score_threshold: Any = float("-inf"),
     name: str | None = None,
 ) -> Tensor:
-    """`non_max_suppression` with overlaps of any kind, given as a matrix."""
+    """`non_max_suppression` with overlaps of any kind, given as a matrix.
+
+    >>> overlaps = [[1.0, 0.8], [0.8, 1.0]]
+    >>> tf.image.non_max_suppression_overlaps(overlaps, [0.9, 0.7], 2).numpy().tolist()
+    [0]
+    """
     if not (is_known(operand(overlaps)) and is_known(operand(scores))):
         raise unknown_shape("tf.image.non_max_suppression_overlaps", "Call it in tf.numpy_function, with a shape.")
     op = "NonMaxSuppressionWithOverlaps"
@@ -1332,7 +1528,13 @@ def non_max_suppression_padded(
     canonicalized_coordinates: bool = False,
     tile_size: int = 512,
 ) -> tuple[Tensor, Tensor]:
-    """`non_max_suppression` and how many indices count; zeros fill up the rest. Boxes may be [..., n, 4]."""
+    """`non_max_suppression` and how many indices count; zeros fill up the rest. Boxes may be [..., n, 4].
+
+    >>> boxes = [[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9]]
+    >>> indices, count = tf.image.non_max_suppression_padded(boxes, [0.9, 0.7], 2, pad_to_max_output_size=True)
+    >>> indices.numpy().tolist(), count.numpy().item()
+    ([0, 0], 1)
+    """
     wanted, of_boxes = integer(max_output_size), operand(boxes).array.shape
 
     def suppressed(b: Any, s: Any) -> list[Tensor]:
@@ -1369,6 +1571,15 @@ def _best_of_classes(
     return sorted(best, key=lambda entry: -entry[0])
 
 
+class CombinedNonMaxSuppression(NamedTuple):
+    """What `combined_non_max_suppression` returns, with TensorFlow's names."""
+
+    nmsed_boxes: Tensor
+    nmsed_scores: Tensor
+    nmsed_classes: Tensor
+    valid_detections: Tensor
+
+
 def combined_non_max_suppression(
     boxes: TensorLike,
     scores: TensorLike,
@@ -1379,10 +1590,18 @@ def combined_non_max_suppression(
     pad_per_class: bool = False,
     clip_boxes: bool = True,
     name: str | None = None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> CombinedNonMaxSuppression:
     """`non_max_suppression` of every class by itself, and the best of all: boxes, scores, classes, counts.
 
     boxes are [batch, n, 1 or classes, 4], scores [batch, n, classes].
+
+    >>> boxes = tf.constant([[[[0.0, 0.0, 1.0, 1.0]], [[0.0, 0.0, 1.0, 0.9]]]])
+    >>> scores = tf.constant([[[0.9], [0.8]]])
+    >>> result = tf.image.combined_non_max_suppression(boxes, scores, 2, 2)
+    >>> result.valid_detections.numpy().tolist()
+    [1]
+    >>> print(result.nmsed_scores.numpy().round(4))
+    [[0.9 0. ]]
     """
     places, values = operand(boxes).array, operand(scores).array
     if places.ndim != 4 or values.ndim != 3 or places.shape[2] not in (1, values.shape[2]):
@@ -1410,7 +1629,7 @@ def combined_non_max_suppression(
     specs = [*[TensorSpec(shape, "float32") for shape in sizes], TensorSpec([batch], "int32")]
     results = _by_host(combined, [boxes, scores], specs)
     if results is not None:
-        return results[0], results[1], results[2], results[3]
+        return CombinedNonMaxSuppression(*results)
     places, values = np.asarray(places), np.asarray(values)
     out_boxes, out_scores = np.zeros((batch, size, 4), np.float32), np.zeros((batch, size), np.float32)
     out_classes, counts = np.zeros((batch, size), np.float32), np.zeros(batch, np.int32)
@@ -1421,7 +1640,7 @@ def combined_non_max_suppression(
             box = places[i, at, c if places.shape[2] > 1 else 0]
             out_boxes[i, k] = np.clip(box, 0, 1) if clip_boxes else box
             out_scores[i, k], out_classes[i, k] = score, c
-    return wrap(out_boxes), wrap(out_scores), wrap(out_classes), wrap(counts)
+    return CombinedNonMaxSuppression(wrap(out_boxes), wrap(out_scores), wrap(out_classes), wrap(counts))
 
 
 _COLOURS = np.array(
@@ -1441,7 +1660,12 @@ _COLOURS = np.array(
 
 
 def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name: str | None = None) -> Tensor:
-    """Images with the outlines of boxes (y1, x1, y2, x2 in [0, 1]), in the given colours, or in ten default colours."""
+    """Images with the outlines of boxes (y1, x1, y2, x2 in [0, 1]), in the given colours, or in ten default colours.
+
+    >>> image = tf.image.draw_bounding_boxes(tf.zeros([1, 3, 3, 3]), [[[0.0, 0.0, 1.0, 1.0]]], [[1.0, 0.0, 0.0]])
+    >>> image[0, :, :, 0].numpy().tolist()
+    [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]
+    """
     given = [images, boxes] if colors is None else [images, boxes, colors]
     spec = TensorSpec(operand(images).shape, operand(images).dtype)
     drawn = _by_host(lambda i, b, *c: [draw_bounding_boxes(i, b, c[0] if c else None)], given, [spec])

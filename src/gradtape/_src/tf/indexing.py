@@ -55,7 +55,7 @@ def scatter_nd(
 ) -> Tensor:
     """Zeros of a shape with the updates added at the coordinates that the last axis of indices holds.
 
-    >>> scatter_nd([[1], [3], [1]], [5, 6, 7], [5]).numpy().tolist()
+    >>> tf.scatter_nd([[1], [3], [1]], [5, 6, 7], [5]).numpy().tolist()
     [0, 12, 0, 6, 0]
     """
     where, values = operand(indices), operand(updates)
@@ -74,7 +74,7 @@ def tensor_scatter_nd_update(
 ) -> Tensor:
     """Replace elements or slices of the tensor; for repeated indices the last one is used.
 
-    >>> tensor_scatter_nd_update([1, 2, 3], [[0], [2]], [7, 9]).numpy().tolist()
+    >>> tf.tensor_scatter_nd_update([1, 2, 3], [[0], [2]], [7, 9]).numpy().tolist()
     [7, 2, 9]
     """
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterUpdate", "")
@@ -85,7 +85,11 @@ def tensor_scatter_nd_update(
 def tensor_scatter_nd_add(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """The tensor with the updates added at the indices; repeated ones add up."""
+    """The tensor with the updates added at the indices; repeated ones add up.
+
+    >>> tf.tensor_scatter_nd_add([1, 1, 1], [[0], [0]], [10, 20]).numpy().tolist()
+    [31, 1, 1]
+    """
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterAdd", bad_indices_policy)
     total = widened(x) + index.scatter_nd(widened(values), where, shape=tuple(x.array.shape), batch_dims=0)
     result: Tensor = narrowed(total, x.array.dtype)
@@ -95,7 +99,11 @@ def tensor_scatter_nd_add(
 def tensor_scatter_nd_sub(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """The tensor with the updates subtracted at the indices; repeated ones add up."""
+    """The tensor with the updates subtracted at the indices; repeated ones add up.
+
+    >>> tf.tensor_scatter_nd_sub([10, 10, 10], [[2]], [4]).numpy().tolist()
+    [10, 10, 6]
+    """
     x, where, values = _scattered(tensor, indices, updates, "TensorScatterSub", bad_indices_policy)
     total = widened(x) - index.scatter_nd(widened(values), where, shape=tuple(x.array.shape), batch_dims=0)
     result: Tensor = narrowed(total, x.array.dtype)
@@ -105,7 +113,11 @@ def tensor_scatter_nd_sub(
 def tensor_scatter_nd_max(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """The larger of the tensor and the updates at the indices; equal ones share the gradient."""
+    """The larger of the tensor and the updates at the indices; equal ones share the gradient.
+
+    >>> tf.tensor_scatter_nd_max([1, 5, 1], [[0], [1]], [3, 3]).numpy().tolist()
+    [3, 5, 1]
+    """
     result: Tensor = scatter.scatter_max(
         *_ordered(_scattered(tensor, indices, updates, "TensorScatterMax", bad_indices_policy))
     )
@@ -115,7 +127,11 @@ def tensor_scatter_nd_max(
 def tensor_scatter_nd_min(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """The smaller of the tensor and the updates at the indices; equal ones share the gradient."""
+    """The smaller of the tensor and the updates at the indices; equal ones share the gradient.
+
+    >>> tf.tensor_scatter_nd_min([1, 5, 1], [[0], [1]], [3, 3]).numpy().tolist()
+    [1, 3, 1]
+    """
     result: Tensor = scatter.scatter_min(
         *_ordered(_scattered(tensor, indices, updates, "TensorScatterMin", bad_indices_policy))
     )
@@ -210,7 +226,7 @@ def dynamic_partition(
 ) -> list[Tensor]:
     """The rows of data, each in the list's tensor that `partitions` names.
 
-    >>> [p.numpy().tolist() for p in dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
+    >>> [p.numpy().tolist() for p in tf.dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
     [[20], [10, 30]]
     """
     which = operand(partitions, None if is_library(partitions) else as_dtype("int32"))
@@ -334,7 +350,7 @@ def _check_stitched(places: list[np.ndarray], pieces: list[Tensor], rest: Axes) 
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     """Merge slices of several tensors at their indices; for repeated indices the last one is used.
 
-    >>> dynamic_stitch([[0, 2], [1]], [[1, 3], [2]]).numpy().tolist()
+    >>> tf.dynamic_stitch([[0, 2], [1]], [[1, 3], [2]]).numpy().tolist()
     [1, 2, 3]
     """
     places = _stitch_indices(indices, data)
@@ -364,7 +380,7 @@ def searchsorted(
 ) -> Tensor:
     """Where each value would have to be inserted to keep its row in order.
 
-    >>> searchsorted([1, 3, 5], [0, 3, 9]).numpy().tolist()
+    >>> tf.searchsorted([1, 3, 5], [0, 3, 9]).numpy().tolist()
     [0, 1, 3]
     """
     kind = index_type(out_type, "LowerBound")
@@ -404,7 +420,7 @@ class UniqueWithCounts(NamedTuple):
 def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Unique:
     """The distinct elements in the order in which they first occur, and where each element's is.
 
-    >>> [t.numpy().tolist() for t in unique([3, 1, 3])]
+    >>> [t.numpy().tolist() for t in tf.unique([3, 1, 3])]
     [[3, 1], [0, 1, 0]]
     """
     index_type(out_idx, "Unique", "out_idx")
@@ -416,7 +432,7 @@ def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Un
 def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
     """Like `unique`, and the number of occurrences of each element.
 
-    >>> unique_with_counts([3, 1, 3]).count.numpy().tolist()
+    >>> tf.unique_with_counts([3, 1, 3]).count.numpy().tolist()
     [2, 1]
     """
     index_type(out_idx, "UniqueWithCounts", "out_idx")
@@ -444,7 +460,7 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of a permutation.
 
-    >>> invert_permutation([2, 0, 1]).numpy().tolist()
+    >>> tf.math.invert_permutation([2, 0, 1]).numpy().tolist()
     [1, 2, 0]
     """
     given = index_operand(tensor_or(x, int32), "InvertPermutation", "T", empty=False).array
@@ -476,14 +492,22 @@ PERMUTATION = Rule(_is_not_permutation, _no_permutation)
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether no element, read row by row, is smaller than the one before it."""
+    """Whether no element, read row by row, is smaller than the one before it.
+
+    >>> bool(tf.math.is_non_decreasing([1, 2, 2, 5])), bool(tf.math.is_non_decreasing([2, 1]))
+    (True, False)
+    """
     flat = array.reshape(_numeric(x), shape=(-1,))
     result: Tensor = reduce.all_(math.greater_equal(flat[1:], flat[:-1]), axis=(0,), keepdims=False)
     return result
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether every element, read row by row, is larger than the one before it."""
+    """Whether every element, read row by row, is larger than the one before it.
+
+    >>> bool(tf.math.is_strictly_increasing([1, 2, 5])), bool(tf.math.is_strictly_increasing([1, 2, 2]))
+    (True, False)
+    """
     flat = array.reshape(_numeric(x), shape=(-1,))
     result: Tensor = reduce.all_(math.greater(flat[1:], flat[:-1]), axis=(0,), keepdims=False)
     return result
@@ -502,7 +526,7 @@ def histogram_fixed_width_bins(
 ) -> Tensor:
     """The number of the bin that each value falls into; what lies outside the range goes to the first or last.
 
-    >>> histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
+    >>> tf.histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
     [0, 0, 1, 2, 4, 4]
     """
     return _bins(values, value_range, nbins, "int32", "HistogramFixedWidthBins")[0]
@@ -513,7 +537,7 @@ def histogram_fixed_width(
 ) -> Tensor:
     """The number of values in each of `nbins` equal bins.
 
-    >>> histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
+    >>> tf.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
     [2, 1, 1, 0, 2]
     """
     bins, count = _bins(values, value_range, nbins, dtype)
@@ -581,7 +605,7 @@ def bincount(
 ) -> Tensor:
     """The number of occurrences of each integer, or the sum of its weights; with axis=-1 for each row of a matrix.
 
-    >>> bincount([1, 1, 3]).numpy().tolist()
+    >>> tf.math.bincount([1, 1, 3]).numpy().tolist()
     [0, 2, 0, 1]
     """
     numbers, binary_output = operand(arr), flag(binary_output, "binary_output")
@@ -673,7 +697,7 @@ def confusion_matrix(
 ) -> Tensor:
     """How often label i was predicted as j, or the sum of the weights of those cases.
 
-    >>> confusion_matrix([1, 2, 1], [1, 1, 1], num_classes=3).numpy().tolist()
+    >>> tf.math.confusion_matrix([1, 2, 1], [1, 1, 1], num_classes=3).numpy().tolist()
     [[0, 0, 0], [0, 2, 0], [0, 1, 0]]
     """
     rows, columns = (cast(t, "int64").array for t in (labels, predictions))

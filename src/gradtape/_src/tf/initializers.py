@@ -41,7 +41,7 @@ class Initializer:
 class zeros_initializer(Initializer):
     """Zeros.
 
-    >>> zeros_initializer()([2]).numpy().tolist()
+    >>> tf.zeros_initializer()([2]).numpy().tolist()
     [0.0, 0.0]
     """
 
@@ -56,7 +56,11 @@ class zeros_initializer(Initializer):
 
 
 class ones_initializer(zeros_initializer):
-    """Ones."""
+    """Ones.
+
+    >>> tf.ones_initializer()([2]).numpy().tolist()
+    [1.0, 1.0]
+    """
 
     _value = 1
 
@@ -64,7 +68,7 @@ class ones_initializer(zeros_initializer):
 class constant_initializer(Initializer):
     """A value repeated, or values in the order in which they are given.
 
-    >>> constant_initializer([1, 2, 3, 4])([2, 2]).numpy().tolist()
+    >>> tf.constant_initializer([1, 2, 3, 4])([2, 2]).numpy().tolist()
     [[1, 2], [3, 4]]
     """
 
@@ -81,6 +85,11 @@ class constant_initializer(Initializer):
         return constant(self.value, None if dtype is None else as_dtype(dtype), self._shape(shape, kwargs))
 
     def get_config(self) -> dict[str, Any]:
+        """The arguments that make an equal initializer.
+
+        >>> tf.constant_initializer(3.0).get_config()
+        {'value': 3.0}
+        """
         return {"value": self.value}
 
 
@@ -93,7 +102,13 @@ class _Random(Initializer):
 
 
 class random_normal_initializer(_Random):
-    """Draws from a normal distribution."""
+    """Draws from a normal distribution.
+
+    >>> tf.random_normal_initializer(stddev=0.1)([2, 3]).shape
+    TensorShape([2, 3])
+    >>> tf.random_normal_initializer(stddev=0.5, seed=1).get_config()
+    {'mean': 0.0, 'stddev': 0.5, 'seed': 1}
+    """
 
     def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: int | None = None) -> None:
         self.mean, self.stddev, self.seed = mean, stddev, seed
@@ -112,7 +127,13 @@ class random_normal_initializer(_Random):
 
 
 class random_uniform_initializer(_Random):
-    """Draws from a uniform distribution, integers among them."""
+    """Draws from a uniform distribution, integers among them.
+
+    >>> tf.random_uniform_initializer(0.0, 1.0)([2, 3]).shape
+    TensorShape([2, 3])
+    >>> tf.random_uniform_initializer(0.0, 1.0, seed=1).get_config()
+    {'minval': 0.0, 'maxval': 1.0, 'seed': 1}
+    """
 
     def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: int | None = None) -> None:
         self.minval, self.maxval, self.seed = minval, maxval, seed

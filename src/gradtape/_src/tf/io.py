@@ -66,7 +66,7 @@ def _bytes(contents: Any, op: str, what: str = "contents") -> bytes:
 def convert_image_dtype(image: TensorLike, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
     """An image in another dtype: floating ones hold [0, 1], integer ones the whole positive range.
 
-    >>> convert_image_dtype(np.array([0, 255], np.uint8), "float32").numpy().tolist()
+    >>> tf.image.convert_image_dtype(np.array([0, 255], np.uint8), "float32").numpy().tolist()
     [0.0, 1.0]
     """
     x, wanted, saturate = operand(image), as_dtype(dtype), truth(saturate)
@@ -216,8 +216,29 @@ def _pixel_dtype(dtype: Any, op: str) -> Any:
     return kind.numpy_dtype
 
 
-decode_png = _decoder("DecodePng", "decode_png", "A PNG image as [height, width, channels], uint8 or uint16.")
-decode_webp = _decoder("DecodeWebP", "decode_webp", "A WebP image as [height, width, channels].")
+decode_png = _decoder(
+    "DecodePng",
+    "decode_png",
+    """A PNG image as [height, width, channels], uint8 or uint16.
+
+>>> contents = tf.io.encode_png(tf.constant([[[7], [9]]], tf.uint8))
+>>> tf.io.decode_png(contents).numpy().tolist()
+[[[7], [9]]]
+""",
+)
+decode_webp = _decoder(
+    "DecodeWebP",
+    "decode_webp",
+    """A WebP image as [height, width, channels].
+
+>>> import io
+>>> from PIL import Image
+>>> file = io.BytesIO()
+>>> Image.new("RGB", (3, 2)).save(file, "WEBP")
+>>> tf.io.decode_webp(file.getvalue()).shape
+TensorShape([2, 3, 3])
+""",
+)
 
 
 def decode_jpeg(
@@ -230,7 +251,12 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """A JPEG image as uint8 [height, width, channels]; `ratio` 2, 4 or 8 makes it smaller."""
+    """A JPEG image as uint8 [height, width, channels]; `ratio` 2, 4 or 8 makes it smaller.
+
+    >>> contents = tf.image.encode_jpeg(tf.zeros([8, 16, 3], tf.uint8))
+    >>> tf.image.decode_jpeg(contents).shape, tf.image.decode_jpeg(contents, ratio=2).shape
+    (TensorShape([8, 16, 3]), TensorShape([4, 8, 3]))
+    """
     data = _bytes(contents, "DecodeJpeg")
     if ratio not in (1, 2, 4, 8):
         raise errors.invalid_argument(f"ratio must be 1, 2, 4, or 8, got {ratio}", "DecodeJpeg")
@@ -257,7 +283,12 @@ def decode_and_crop_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The part of a JPEG image under a window (y, x, height, width)."""
+    """The part of a JPEG image under a window (y, x, height, width).
+
+    >>> contents = tf.image.encode_jpeg(tf.zeros([8, 8, 3], tf.uint8))
+    >>> tf.image.decode_and_crop_jpeg(contents, [0, 0, 4, 2]).shape
+    TensorShape([4, 2, 3])
+    """
     pixels = np.asarray(decode_jpeg(contents, channels, ratio).array)
     y, x, height, width = shape_of(crop_window)
     if y < 0 or x < 0 or height < 1 or width < 1 or y + height > pixels.shape[0] or x + width > pixels.shape[1]:
@@ -270,13 +301,29 @@ def decode_and_crop_jpeg(
 
 
 def decode_bmp(contents: Any, channels: Any = 0, name: str | None = None) -> Tensor:
-    """A BMP image as uint8 [height, width, channels]."""
+    """A BMP image as uint8 [height, width, channels].
+
+    >>> import io
+    >>> from PIL import Image
+    >>> file = io.BytesIO()
+    >>> Image.new("RGB", (2, 1), (255, 0, 0)).save(file, "BMP")
+    >>> tf.image.decode_bmp(file.getvalue()).numpy().tolist()
+    [[[255, 0, 0], [255, 0, 0]]]
+    """
     data = _bytes(contents, "DecodeBmp")
     return wrap(np.array(_pixels(_opened(data, "DecodeBmp"), integer(channels or 0), np.uint8, "DecodeBmp")))
 
 
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
-    """All pictures of a GIF, as uint8 [pictures, height, width, 3]."""
+    """All pictures of a GIF, as uint8 [pictures, height, width, 3].
+
+    >>> import io
+    >>> from PIL import Image
+    >>> file = io.BytesIO()
+    >>> Image.new("RGB", (3, 2)).save(file, "GIF")
+    >>> tf.image.decode_gif(file.getvalue()).shape
+    TensorShape([1, 2, 3, 3])
+    """
     return wrap(_frames(_bytes(contents, "DecodeGif"), "DecodeGif"))
 
 
@@ -294,7 +341,12 @@ def _frames(data: bytes, op: str) -> Any:
 def decode_image(
     contents: Any, channels: Any = None, dtype: Any = "uint8", name: str | None = None, expand_animations: bool = True
 ) -> Tensor:
-    """An image of any kind as [height, width, channels]; a GIF as [pictures, height, width, 3], or its first one."""
+    """An image of any kind as [height, width, channels]; a GIF as [pictures, height, width, 3], or its first one.
+
+    >>> contents = tf.image.encode_png(tf.zeros([2, 3, 1], tf.uint8))
+    >>> tf.image.decode_image(contents).shape
+    TensorShape([2, 3, 1])
+    """
     data = _bytes(contents, "DecodeImage")
     kind = _format_of(data, "DecodeImage")
     wanted = as_dtype(dtype)
@@ -310,14 +362,19 @@ def decode_image(
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
     """Whether these bytes begin as a JPEG file does.
 
-    >>> bool(is_jpeg(b"GIF89a"))
+    >>> bool(tf.io.is_jpeg(b"GIF89a"))
     False
     """
     return wrap(np.array(_bytes(contents, "IsJpeg").startswith(b"\xff\xd8\xff")))
 
 
 def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | None = None) -> Tensor:
-    """Height, width and channels of a JPEG file."""
+    """Height, width and channels of a JPEG file.
+
+    >>> contents = tf.image.encode_jpeg(tf.zeros([4, 8, 3], tf.uint8))
+    >>> tf.image.extract_jpeg_shape(contents).numpy().tolist()
+    [4, 8, 3]
+    """
     data = _bytes(contents, "ExtractJpegShape")
     if not data.startswith(b"\xff\xd8\xff"):
         raise errors.invalid_argument("Invalid JPEG data, size " + str(len(data)), "ExtractJpegShape")
@@ -351,7 +408,12 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
 
 
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
-    """An image [height, width, channels] of uint8 or uint16 as a PNG file."""
+    """An image [height, width, channels] of uint8 or uint16 as a PNG file.
+
+    >>> contents = tf.image.encode_png(tf.zeros([2, 2, 1], tf.uint8))
+    >>> contents.numpy()[1:4]
+    b'PNG'
+    """
     compression = as_int(compression, "compression", -1)
     values = _picture(image, "EncodePng", (1, 2, 3, 4), ("uint8", "uint16"))
     image_module, _ = _pillow()
@@ -378,7 +440,12 @@ def encode_jpeg(
     xmp_metadata: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """A uint8 image [height, width, 1 or 3] as a JPEG file."""
+    """A uint8 image [height, width, 1 or 3] as a JPEG file.
+
+    >>> contents = tf.image.encode_jpeg(tf.zeros([2, 2, 3], tf.uint8))
+    >>> tf.image.is_jpeg(contents).numpy().item()
+    True
+    """
     quality = as_int(quality, "quality", 95)
     if not 0 <= quality <= 100:
         raise errors.invalid_argument(f"quality must be in [0,100], got {quality}", "EncodeJpeg")
@@ -410,7 +477,14 @@ def _file_systems() -> Any:
 
 @kept_in_graph("read_file")
 def read_file(filename: Any, name: str | None = None) -> Tensor:
-    """Read a file, as a scalar string tensor."""
+    """Read a file, as a scalar string tensor.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.txt")
+    >>> tf.io.write_file(path, "hello")
+    >>> tf.io.read_file(path).numpy()
+    b'hello'
+    """
     path = _path(filename, "ReadFile")
     if "://" in path:
         system, inside = _file_systems().file_system(path)
@@ -421,7 +495,14 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Write bytes to a file; missing folders are created. The write is atomic."""
+    """Write bytes to a file; missing folders are created. The write is atomic.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "folder", "a.txt")
+    >>> tf.io.write_file(path, "hello")
+    >>> os.path.getsize(path)
+    5
+    """
     path, data = _path(filename, "WriteFile"), _bytes(contents, "WriteFile")
     if "://" in path:
         _file_systems().replace(path, _io.BytesIO(data))
@@ -459,7 +540,7 @@ def decode_raw(
 ) -> Tensor:
     """Reinterpret the bytes of strings as numbers; the result has one more axis.
 
-    >>> decode_raw(b"\\x01\\x00\\x02\\x00", "int16").numpy().tolist()
+    >>> tf.io.decode_raw(b"\\x01\\x00\\x02\\x00", "int16").numpy().tolist()
     [1, 2]
     """
     texts, kind = _strings(input_bytes, "DecodeRaw"), as_dtype(out_type)

@@ -32,7 +32,7 @@ def isotonic_regression(inputs: TensorLike, decreasing: bool = True, axis: int =
 
     Values of a block are the mean of its inputs, and so are gradients.
 
-    >>> values, blocks = isotonic_regression([3.0, 1.0, 2.0])
+    >>> values, blocks = tf.nn.isotonic_regression([3.0, 1.0, 2.0])
     >>> values.numpy().tolist(), blocks.numpy().tolist()
     ([3.0, 1.5, 1.5], [0, 1, 1])
     """

@@ -48,7 +48,7 @@ def matmul(
     With `output_type` products and sums are computed in that dtype, as int8 times int8 in int32; the operands may then
     differ in theirs.
 
-    >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().item()
+    >>> tf.matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().item()
     11.0
     """
     if output_type is not None:
@@ -88,7 +88,11 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """A matrix times a vector."""
+    """A matrix times a vector.
+
+    >>> tf.linalg.matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy().tolist()
+    [3.0, 7.0]
+    """
     x, y = hinted_operands(a, b)
     column = array.reshape(y, shape=(*y.array.shape, 1))
     product = matmul(x, column, transpose_a=transpose_a, adjoint_a=adjoint_a)
@@ -97,7 +101,11 @@ def matvec(
 
 
 def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """The last two axes swapped."""
+    """The last two axes swapped.
+
+    >>> tf.linalg.matrix_transpose([[1, 2, 3], [4, 5, 6]]).numpy().tolist()
+    [[1, 4], [2, 5], [3, 6]]
+    """
     x = operand(a)
     rank = len(x.array.shape)
     if rank < 2:
@@ -106,14 +114,18 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The conjugate transpose of the last two axes."""
+    """The conjugate transpose of the last two axes.
+
+    >>> tf.linalg.adjoint([[1 + 1j, 2j]]).numpy().tolist()
+    [[(1-1j)], [-2j]]
+    """
     return matrix_transpose(matrix, conjugate=True)
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """The sum of products over pairs of axes.
 
-    >>> tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1).numpy().tolist()
+    >>> tf.tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1).numpy().tolist()
     [[11.0]]
     """
     x, y = hinted_operands(a, b)
@@ -184,7 +196,7 @@ def _existing(axes: list[int], rank: int, name: str) -> list[int]:
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """Sums of products in Einstein notation.
 
-    >>> einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]]).numpy().tolist()
+    >>> tf.einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]]).numpy().tolist()
     [[11.0]]
     """
     if not isinstance(equation, str):
@@ -211,7 +223,7 @@ def norm(
 ) -> Tensor:
     """A vector norm (any order) or, over two axes, a matrix norm.
 
-    >>> norm([3.0, 4.0]).numpy().item()
+    >>> tf.norm([3.0, 4.0]).numpy().item()
     5.0
     """
     x, keep, plain = operand(tensor), truth(keepdims), _norm_axis(axis)
@@ -309,7 +321,7 @@ def normalize(
 ) -> tuple[Tensor, Tensor]:
     """A tensor divided by its norm, and that norm (with its axes kept).
 
-    >>> normalize([0.0, 4.0])[0].numpy().tolist()
+    >>> tf.linalg.normalize([0.0, 4.0])[0].numpy().tolist()
     [0.0, 1.0]
     """
     x = operand(tensor)
@@ -323,7 +335,7 @@ def normalize(
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     """The norm of all tensors together; None entries are skipped.
 
-    >>> global_norm([[3.0], None, [4.0]]).numpy().item()
+    >>> tf.linalg.global_norm([[3.0], None, [4.0]]).numpy().item()
     5.0
     """
     if not isinstance(t_list, Sequence) or isinstance(t_list, (str, bytes)):

@@ -52,6 +52,51 @@ class LinearOperator(Module):
     >>> a = tf.linalg.LinearOperatorDiag([1.0, 2.0])
     >>> a.matmul([[1.0], [1.0]]).numpy().tolist(), float(a.determinant())
     ([[1.0], [2.0]], 2.0)
+
+    >>> matrix = [[2.0, 1.0], [1.0, 2.0]]
+    >>> a = tf.linalg.LinearOperatorFullMatrix(matrix, is_self_adjoint=True, is_positive_definite=True)
+    >>> a.matvec([1.0, 0.0]).numpy().tolist()
+    [2.0, 1.0]
+    >>> a.to_dense().numpy().tolist()
+    [[2.0, 1.0], [1.0, 2.0]]
+    >>> a.add_to_tensor([[1.0, 0.0], [0.0, 1.0]]).numpy().tolist()
+    [[3.0, 1.0], [1.0, 3.0]]
+    >>> print(a.solve([[3.0], [3.0]]).numpy().round(4))
+    [[1.]
+     [1.]]
+    >>> print(a.solvevec([3.0, 3.0]).numpy().round(4))
+    [1. 1.]
+    >>> print(a.eigvals().numpy().round(4))
+    [1. 3.]
+    >>> print(a.cond().numpy().round(4))
+    3.0
+    >>> print(a.log_abs_determinant().numpy().round(4))
+    1.0986
+    >>> a.trace().numpy().item()
+    4.0
+    >>> a.diag_part().numpy().tolist()
+    [2.0, 2.0]
+    >>> print(a.inverse().to_dense().numpy().round(4))
+    [[ 0.6667 -0.3333]
+     [-0.3333  0.6667]]
+    >>> print(a.cholesky().to_dense().numpy().round(4))
+    [[1.4142 0.    ]
+     [0.7071 1.2247]]
+    >>> a.adjoint().to_dense().numpy().tolist()
+    [[2.0, 1.0], [1.0, 2.0]]
+    >>> a.H.to_dense().numpy().tolist()
+    [[2.0, 1.0], [1.0, 2.0]]
+    >>> a.shape_tensor().numpy().tolist()
+    [2, 2]
+    >>> a.batch_shape_tensor().numpy().tolist()
+    []
+    >>> [int(a.domain_dimension_tensor()), int(a.range_dimension_tensor()), int(a.tensor_rank_tensor())]
+    [2, 2, 2]
+    >>> a.name
+    'LinearOperatorFullMatrix'
+    >>> a.assert_non_singular()
+    >>> a.assert_positive_definite()
+    >>> a.assert_self_adjoint()
     """
 
     def __init__(
@@ -369,7 +414,11 @@ class LinearOperatorFullMatrix(LinearOperator):
 
     @property
     def matrix(self) -> Any:
-        """The matrix."""
+        """The matrix.
+
+        >>> tf.linalg.LinearOperatorFullMatrix([[1.0, 2.0], [3.0, 4.0]]).matrix.numpy().tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
         return self._matrix
 
     def _shape(self) -> TensorShape:
@@ -413,7 +462,11 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
     @property
     def tril(self) -> Any:
-        """The matrix that was given."""
+        """The matrix that was given.
+
+        >>> tf.linalg.LinearOperatorLowerTriangular([[1.0, 9.0], [3.0, 4.0]]).tril.numpy().tolist()
+        [[1.0, 9.0], [3.0, 4.0]]
+        """
         return self._tril
 
     def _shape(self) -> TensorShape:
@@ -471,7 +524,12 @@ class LinearOperatorAdjoint(LinearOperator):
 
     @property
     def operator(self) -> Any:
-        """The operator that this one is the adjoint of."""
+        """The operator that this one is the adjoint of.
+
+        >>> a = tf.linalg.LinearOperatorFullMatrix([[1.0, 2.0], [3.0, 4.0]])
+        >>> tf.linalg.LinearOperatorAdjoint(a).operator is a
+        True
+        """
         return self._operator
 
     def _shape(self) -> TensorShape:
@@ -531,7 +589,12 @@ class LinearOperatorInversion(LinearOperator):
 
     @property
     def operator(self) -> Any:
-        """The operator that this one is the inverse of."""
+        """The operator that this one is the inverse of.
+
+        >>> d = tf.linalg.LinearOperatorDiag([1.0, 2.0])
+        >>> tf.linalg.LinearOperatorInversion(d).operator is d
+        True
+        """
         return self._operator
 
     def _shape(self) -> TensorShape:
@@ -587,7 +650,12 @@ class LinearOperatorComposition(LinearOperator):
 
     @property
     def operators(self) -> list[Any]:
-        """The operators, in the order in which they are written."""
+        """The operators, in the order in which they are written.
+
+        >>> d = tf.linalg.LinearOperatorDiag([1.0, 2.0])
+        >>> len(tf.linalg.LinearOperatorComposition([d, d]).operators)
+        2
+        """
         return self._operators
 
     def _shape(self) -> TensorShape:

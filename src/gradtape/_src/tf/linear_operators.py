@@ -54,7 +54,11 @@ class LinearOperatorDiag(LinearOperator):
 
     @property
     def diag(self) -> Any:
-        """The diagonal."""
+        """The diagonal.
+
+        >>> tf.linalg.LinearOperatorDiag([1.0, 2.0]).diag.numpy().tolist()
+        [1.0, 2.0]
+        """
         return self._diag
 
     def _shape(self) -> TensorShape:
@@ -194,7 +198,11 @@ class LinearOperatorScaledIdentity(_Sized):
 
     @property
     def multiplier(self) -> Any:
-        """The number."""
+        """The number.
+
+        >>> tf.linalg.LinearOperatorScaledIdentity(2, multiplier=3.0).multiplier.numpy().item()
+        3.0
+        """
         return self._multiplier
 
     def _factor(self, adjoint: bool) -> Any:
@@ -437,6 +445,13 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     >>> a = tf.linalg.LinearOperatorLowRankUpdate(base, [[1.0], [0.0]])
     >>> a.to_dense().numpy().tolist(), float(a.determinant())
     ([[2.0, 0.0], [0.0, 1.0]], 2.0)
+
+    >>> base = tf.linalg.LinearOperatorDiag([1.0, 1.0])
+    >>> update = tf.linalg.LinearOperatorLowRankUpdate(base, u=[[1.0], [0.0]], diag_update=[3.0])
+    >>> update.base_operator is base
+    True
+    >>> update.u.numpy().tolist(), update.v.numpy().tolist(), update.diag_update.numpy().tolist()
+    ([[1.0], [0.0]], [[1.0], [0.0]], [3.0])
     """
 
     def __init__(self, base_operator: Any, u: Any, diag_update: Any = None, v: Any = None,
@@ -546,7 +561,11 @@ class LinearOperatorHouseholder(LinearOperator):
 
     @property
     def reflection_axis(self) -> Any:
-        """The vector."""
+        """The vector.
+
+        >>> tf.linalg.LinearOperatorHouseholder([0.0, 1.0]).reflection_axis.numpy().tolist()
+        [0.0, 1.0]
+        """
         return self._axis
 
     def _shape(self) -> TensorShape:
@@ -595,7 +614,11 @@ class LinearOperatorPermutation(LinearOperator):
 
     @property
     def perm(self) -> Any:
-        """The permutation."""
+        """The permutation.
+
+        >>> tf.linalg.LinearOperatorPermutation([2, 0, 1]).perm.numpy().tolist()
+        [2, 0, 1]
+        """
         return self._perm
 
     def _shape(self) -> TensorShape:
@@ -652,7 +675,11 @@ class LinearOperatorTridiag(LinearOperator):
 
     @property
     def diagonals(self) -> Any:
-        """The diagonals, as they were given."""
+        """The diagonals, as they were given.
+
+        >>> tf.linalg.LinearOperatorTridiag([[3.0, 0.0], [1.0, 2.0], [0.0, 5.0]]).diagonals.numpy().tolist()
+        [[3.0, 0.0], [1.0, 2.0], [0.0, 5.0]]
+        """
         return self._diagonals
 
     @property
@@ -707,12 +734,20 @@ class LinearOperatorToeplitz(LinearOperator):
 
     @property
     def col(self) -> Any:
-        """The first column."""
+        """The first column.
+
+        >>> tf.linalg.LinearOperatorToeplitz(col=[1.0, 2.0], row=[1.0, 9.0]).col.numpy().tolist()
+        [1.0, 2.0]
+        """
         return self._col
 
     @property
     def row(self) -> Any:
-        """The first row."""
+        """The first row.
+
+        >>> tf.linalg.LinearOperatorToeplitz(col=[1.0, 2.0], row=[1.0, 9.0]).row.numpy().tolist()
+        [1.0, 9.0]
+        """
         return self._row
 
     def _shape(self) -> TensorShape:

@@ -30,7 +30,7 @@ def weighted_cross_entropy_with_logits(
 ) -> Tensor:
     """The sigmoid cross entropy where a positive label counts `pos_weight` times.
 
-    >>> round(weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy().item(), 4)
+    >>> round(tf.nn.weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy().item(), 4)
     1.3863
     """
     x = operand(logits)
@@ -49,7 +49,7 @@ def log_poisson_loss(
 ) -> Tensor:
     """exp(log_input) - log_input * targets, with Stirling's formula for log(targets!) if asked.
 
-    >>> log_poisson_loss([2.0], [0.0]).numpy().tolist()
+    >>> tf.nn.log_poisson_loss([2.0], [0.0]).numpy().tolist()
     [1.0]
     """
     c = operand(log_input)
@@ -68,7 +68,7 @@ def log_poisson_loss(
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
     """The sum of the losses of examples, divided by the number of examples in the whole batch.
 
-    >>> compute_average_loss([1.0, 2.0, 6.0]).numpy().item()
+    >>> tf.nn.compute_average_loss([1.0, 2.0, 6.0]).numpy().item()
     3.0
     """
     losses = operand(per_example_loss)
@@ -119,7 +119,11 @@ def _whole_batch(global_batch_size: Any) -> int:
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
-    """The sum of a regularization loss, divided by the number of replicas that add it (one, without a strategy)."""
+    """The sum of a regularization loss, divided by the number of replicas that add it (one, without a strategy).
+
+    >>> tf.nn.scale_regularization_loss([0.5, 0.25]).numpy().item()
+    0.75
+    """
     replicas = _replicas("scale_regularization_loss")
     result: Tensor = tfmath.reduce_sum(operand(regularization_loss))
     return result if replicas == 1 else result / float(replicas)
@@ -170,7 +174,7 @@ def ctc_loss(
 
     >>> import numpy as np
     >>> uniform = np.zeros((2, 1, 2), np.float32)
-    >>> loss = ctc_loss([[1]], uniform, [1], [2])  # three of the four paths: -log(3/4)
+    >>> loss = tf.nn.ctc_loss([[1]], uniform, [1], [2])  # three of the four paths: -log(3/4)
     >>> round(loss.numpy().item(), 4)
     0.2877
     """
@@ -214,7 +218,7 @@ def ctc_loss(
 def collapse_repeated(labels: TensorLike, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Rows of labels with repetitions merged, and how many are left in each.
 
-    >>> merged, lengths = collapse_repeated([[1, 1, 2, 2, 1]], [5])
+    >>> merged, lengths = tf.nn.collapse_repeated([[1, 1, 2, 2, 1]], [5])
     >>> merged.numpy().tolist(), lengths.numpy().tolist()
     ([[1, 2, 1]], [3])
     """
@@ -255,7 +259,7 @@ def compute_accidental_hits(
 ) -> AccidentalHits:
     """Find sampled classes that are among the true ones of a row.
 
-    >>> hits = compute_accidental_hits([[1, 2], [4, 0]], [0, 3, 2], 2)
+    >>> hits = tf.nn.compute_accidental_hits([[1, 2], [4, 0]], [0, 3, 2], 2)
     >>> hits.indices.numpy().tolist(), hits.ids.numpy().tolist()
     ([0, 1], [2, 0])
     """
@@ -345,7 +349,12 @@ def nce_loss(
     remove_accidental_hits: bool = False,
     name: str = "nce_loss",
 ) -> Tensor:
-    """Noise-contrastive estimation: tell the true classes from sampled ones, each on its own."""
+    """Noise-contrastive estimation: tell the true classes from sampled ones, each on its own.
+
+    >>> weights, biases, inputs = tf.ones([5, 2]), tf.zeros([5]), tf.ones([2, 2])
+    >>> tf.nn.nce_loss(weights, biases, [[1], [3]], inputs, num_sampled=2, num_classes=5).shape
+    TensorShape([2])
+    """
     logits, targets = _sampled_logits(
         weights,
         biases,
@@ -376,7 +385,12 @@ def sampled_softmax_loss(
     seed: Any = None,
     name: str = "sampled_softmax_loss",
 ) -> Tensor:
-    """The softmax cross entropy over the true classes and a few sampled ones: for training with very many classes."""
+    """The softmax cross entropy over the true classes and a few sampled ones: for training with very many classes.
+
+    >>> weights, biases, inputs = tf.ones([9, 2]), tf.zeros([9]), tf.ones([1, 2])
+    >>> tf.nn.sampled_softmax_loss(weights, biases, [[1]], inputs, num_sampled=3, num_classes=9).shape
+    TensorShape([1])
+    """
     logits, targets = _sampled_logits(
         weights,
         biases,

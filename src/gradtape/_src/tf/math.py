@@ -56,9 +56,9 @@ mod = floormod
 def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     """Absolute value; real for complex input.
 
-    >>> abs([-1.5, 2.0]).numpy().tolist()
+    >>> tf.abs([-1.5, 2.0]).numpy().tolist()
     [1.5, 2.0]
-    >>> abs(3 + 4j).numpy().item()
+    >>> tf.abs(3 + 4j).numpy().item()
     5.0
     """
     if type(x) is SparseTensor:
@@ -69,7 +69,11 @@ def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
 
 @dispatched
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
-    """The argument of complex numbers, in radians; 0 or pi, without a gradient, for real ones."""
+    """The argument of complex numbers, in radians; 0 or pi, without a gradient, for real ones.
+
+    >>> print(tf.math.angle([1 + 1j, -1 + 0j]).numpy().round(4))
+    [0.7854 3.1416]
+    """
     x = operand(_numeric(input, "fc", "angle"))
     result: Tensor = (
         math.angle(x)
@@ -81,7 +85,11 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part; real input is returned unchanged."""
+    """The real part; real input is returned unchanged.
+
+    >>> tf.math.real([1 + 2j, 3 - 4j]).numpy().tolist()
+    [1.0, 3.0]
+    """
     x = _numeric(input, "fciu", "input must be a numeric tensor, but got tensor with dtype")
     result: Tensor = math.real(x) if x.dtype.is_complex else x
     return result
@@ -89,7 +97,11 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """The imaginary part; zeros for real input."""
+    """The imaginary part; zeros for real input.
+
+    >>> tf.math.imag([1 + 2j, 3 - 4j]).numpy().tolist()
+    [2.0, -4.0]
+    """
     x = operand(input)
     if x.dtype.name == "string":
         return wrap(np.full(x.array.shape, b"", object))
@@ -101,7 +113,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate; real input is returned unchanged.
 
-    >>> conj(1 + 2j).numpy().item()
+    >>> tf.math.conj(1 + 2j).numpy().item()
     (1-2j)
     """
     x = _numeric(x, "fciu", "Expected numeric or variant tensor, got dtype")
@@ -123,7 +135,7 @@ def _numeric(value: Any, kinds: str, sentence: str) -> Tensor:
 def sign(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
     """The sign: -1, 0 or 1; for complex numbers x / |x|, and 0 at 0.
 
-    >>> sign([-2.0, 0.0, 3.0]).numpy().tolist()
+    >>> tf.sign([-2.0, 0.0, 3.0]).numpy().tolist()
     [-1.0, 0.0, 1.0]
     """
     if type(x) is SparseTensor:
@@ -136,7 +148,7 @@ def sign(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
 def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """(x - y) squared; of complex numbers (x - y) times its conjugate.
 
-    >>> squared_difference([1.0, 5.0], 3.0).numpy().tolist()
+    >>> tf.math.squared_difference([1.0, 5.0], 3.0).numpy().tolist()
     [4.0, 4.0]
     """
     x, y = operands(x, y)
@@ -149,7 +161,11 @@ def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) ->
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y, with Python's true division."""
+    """x / y, with Python's true division.
+
+    >>> tf.math.divide([6, 3], 4).numpy().tolist()
+    [1.5, 0.75]
+    """
     if not is_library(x) and not is_library(y) and type(x) is not SparseTensor:
         x = convert(x)
     return x / y
@@ -157,7 +173,11 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 @dispatched
 def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y of floating or complex numbers."""
+    """x / y of floating or complex numbers.
+
+    >>> tf.realdiv([3.0, 1.0], 2.0).numpy().tolist()
+    [1.5, 0.5]
+    """
     x, y = operands(x, y)
     if x.array.dtype.kind not in "fcV":
         raise errors.unsupported_dtype("RealDiv", x.dtype, "fc")
@@ -168,7 +188,7 @@ def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def round(x: TensorLike, name: str | None = None) -> Tensor:
     """To the nearest integer, halves to even.
 
-    >>> round([0.5, 1.5, -2.7]).numpy().tolist()
+    >>> tf.round([0.5, 1.5, -2.7]).numpy().tolist()
     [0.0, 2.0, -3.0]
     """
     x = operand(x)
@@ -180,7 +200,11 @@ def round(x: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The remainder of division towards zero: it has the dividend's sign."""
+    """The remainder of division towards zero: it has the dividend's sign.
+
+    >>> tf.truncatemod([7, -7], 3).numpy().tolist()
+    [1, -1]
+    """
     x, y = operands(x, y)
     if x.array.dtype != y.array.dtype:
         raise errors.mismatched_dtypes("TruncateMod", x.dtype, y.dtype)
@@ -194,7 +218,11 @@ def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 @dispatched
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x * y, and 0 where y is 0 even if x is infinite or NaN."""
+    """x * y, and 0 where y is 0 even if x is infinite or NaN.
+
+    >>> tf.math.multiply_no_nan([float("nan"), 2.0], [0.0, 3.0]).numpy().tolist()
+    [0.0, 6.0]
+    """
     first = convert(x)
     result: Tensor = math.multiply_no_nan(first, convert(y, first.dtype))
     return result
@@ -202,7 +230,11 @@ def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Te
 
 @dispatched
 def scalar_mul(scalar: Any, x: TensorLike | IndexedSlices, name: str | None = None) -> Any:
-    """A scalar times a tensor, or times the values of IndexedSlices."""
+    """A scalar times a tensor, or times the values of IndexedSlices.
+
+    >>> tf.math.scalar_mul(2.0, [1.0, 3.0]).numpy().tolist()
+    [2.0, 6.0]
+    """
     factor = operand(scalar, None if isinstance(x, IndexedSlices) or is_library(scalar) else convert(x).dtype)
     if factor.array.shape:
         raise ValueError(f"The argument `scalar` must be a 0-D tensor. Received a tensor of shape {factor.shape}.")
@@ -218,7 +250,7 @@ def scalar_mul(scalar: Any, x: TensorLike | IndexedSlices, name: str | None = No
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape.
 
-    >>> add_n([1.0, 2.0, 3.0]).numpy().item()
+    >>> tf.add_n([1.0, 2.0, 3.0]).numpy().item()
     6.0
     """
     tensors = _listed(inputs)
@@ -254,7 +286,11 @@ def _listed(inputs: Any) -> list[Tensor]:
 
 @dispatched
 def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
+    """log(sigmoid(x)), without overflow.
+
+    >>> print(tf.math.log_sigmoid([-100.0, 0.0]).numpy().round(4))
+    [-100.       -0.6931]
+    """
     return -math.softplus(-operand(x))
 
 
@@ -283,15 +319,84 @@ def _reduction(name: str, function: Any, doc: str, kinds: str = "fciuV") -> Redu
     return reduction
 
 
-reduce_sum = _reduction("reduce_sum", reduce.sum_, "The sum along axes, all of them by default.")
-reduce_mean = _reduction("reduce_mean", reduce.mean, "The mean along axes, all of them by default.")
-reduce_prod = _reduction("reduce_prod", reduce.prod, "The product along axes; its gradient is exact at zeros.")
-reduce_max = _reduction("reduce_max", reduce.max_, "The largest along axes; equal ones share the gradient.", "fiuV")
-reduce_min = _reduction("reduce_min", reduce.min_, "The smallest along axes; equal ones share the gradient.", "fiuV")
-reduce_any = _reduction("reduce_any", reduce.any_, "Whether any is true along axes.", "b")
-reduce_all = _reduction("reduce_all", reduce.all_, "Whether all are true along axes.", "b")
+reduce_sum = _reduction(
+    "reduce_sum",
+    reduce.sum_,
+    """The sum along axes, all of them by default.
+
+>>> tf.reduce_sum([[1, 2], [3, 4]], axis=1).numpy().tolist()
+[3, 7]
+""",
+)
+reduce_mean = _reduction(
+    "reduce_mean",
+    reduce.mean,
+    """The mean along axes, all of them by default.
+
+>>> tf.reduce_mean([1.0, 2.0, 6.0]).numpy().item()
+3.0
+>>> tf.reduce_mean([[1.0, 3.0], [5.0, 7.0]], axis=0, keepdims=True).numpy().tolist()
+[[3.0, 5.0]]
+""",
+)
+reduce_prod = _reduction(
+    "reduce_prod",
+    reduce.prod,
+    """The product along axes; its gradient is exact at zeros.
+
+>>> tf.reduce_prod([2, 3, 4]).numpy().item()
+24
+""",
+)
+reduce_max = _reduction(
+    "reduce_max",
+    reduce.max_,
+    """The largest along axes; equal ones share the gradient.
+
+>>> tf.reduce_max([[1, 5], [7, 2]], axis=1).numpy().tolist()
+[5, 7]
+""",
+    "fiuV",
+)
+reduce_min = _reduction(
+    "reduce_min",
+    reduce.min_,
+    """The smallest along axes; equal ones share the gradient.
+
+>>> tf.reduce_min([[1, 5], [7, 2]], axis=1).numpy().tolist()
+[1, 2]
+""",
+    "fiuV",
+)
+reduce_any = _reduction(
+    "reduce_any",
+    reduce.any_,
+    """Whether any is true along axes.
+
+>>> tf.reduce_any([[True, False], [False, False]], axis=1).numpy().tolist()
+[True, False]
+""",
+    "b",
+)
+reduce_all = _reduction(
+    "reduce_all",
+    reduce.all_,
+    """Whether all are true along axes.
+
+>>> tf.reduce_all([[True, False], [True, True]], axis=1).numpy().tolist()
+[False, True]
+""",
+    "b",
+)
 reduce_logsumexp = _reduction(
-    "reduce_logsumexp", reduce.logsumexp, "log(sum(exp(x))) along axes, without overflow.", "fV"
+    "reduce_logsumexp",
+    reduce.logsumexp,
+    """log(sum(exp(x))) along axes, without overflow.
+
+>>> print(tf.reduce_logsumexp([1000.0, 1000.0]).numpy().round(4))
+1000.6932
+""",
+    "fV",
 )
 
 
@@ -299,7 +404,11 @@ reduce_logsumexp = _reduction(
 def reduce_variance(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The mean squared distance from the mean."""
+    """The mean squared distance from the mean.
+
+    >>> tf.math.reduce_variance([[1.0, 3.0], [2.0, 6.0]], axis=1).numpy().tolist()
+    [1.0, 4.0]
+    """
     x = operand(input_tensor)
     if x.dtype.is_integer:
         raise TypeError(f"Input must be either real or complex. Received integer type {x.dtype!r}.")
@@ -315,7 +424,11 @@ def _variance(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 @dispatched
 def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The standard deviation."""
+    """The standard deviation.
+
+    >>> tf.math.reduce_std([1.0, 3.0]).numpy().item()
+    1.0
+    """
     x = operand(input_tensor)
     variance = reduce_variance(widened(x), axis, keepdims)
     result: Tensor = narrowed(math.sqrt(variance), x.array.dtype)
@@ -325,7 +438,11 @@ def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = Fals
 def reduce_euclidean_norm(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The square root of the sum of squares."""
+    """The square root of the sum of squares.
+
+    >>> tf.math.reduce_euclidean_norm([3.0, 4.0]).numpy().item()
+    5.0
+    """
     x = operand(input_tensor)
     if x.dtype.is_integer:  # TensorFlow rounds the norm of integers down
         total = reduce_sum(math.square(x), axis, keepdims)
@@ -339,7 +456,11 @@ def reduce_euclidean_norm(
 def count_nonzero(
     input: TensorLike, axis: Any = None, keepdims: bool = False, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
-    """The number of nonzero elements."""
+    """The number of nonzero elements.
+
+    >>> tf.math.count_nonzero([[0, 1, 2], [0, 0, 3]]).numpy().item()
+    3
+    """
     x, keep = operand(input), truth(keepdims)
     return cast(reduce_sum(cast(_is_nonzero(x), "int64"), axis, keep), dtype)
 
@@ -352,7 +473,11 @@ def _is_nonzero(x: Tensor) -> Tensor:
 
 
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
-    """The fraction of elements that are zero."""
+    """The fraction of elements that are zero.
+
+    >>> tf.math.zero_fraction([0, 1, 0, 2]).numpy().item()
+    0.5
+    """
     x = operand(value)
     absent = math.logical_not(_is_nonzero(x))
     result: Tensor = reduce.mean(cast(absent, "float32"), axis=tuple(range(len(x.array.shape))))
@@ -362,14 +487,18 @@ def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
 def argmax(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
     """The index of the largest element along an axis (0 by default); the first of equal ones.
 
-    >>> argmax([[1, 5], [7, 2]]).numpy().tolist()
+    >>> tf.argmax([[1, 5], [7, 2]]).numpy().tolist()
     [1, 0]
     """
     return _arg(reduce.argmax, input, axis, output_type, "ArgMax", "int16, uint16, int32, int64")
 
 
 def argmin(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
-    """The index of the smallest element along an axis (0 by default); the first of equal ones."""
+    """The index of the smallest element along an axis (0 by default); the first of equal ones.
+
+    >>> tf.math.argmin([[4, 1, 2], [0, 5, 3]], axis=1).numpy().tolist()
+    [1, 0]
+    """
     return _arg(reduce.argmin, input, axis, output_type, "ArgMin", "int32, int64")
 
 
@@ -406,7 +535,7 @@ def cumsum(
 ) -> Tensor:
     """Cumulative sums.
 
-    >>> cumsum([1, 2, 3]).numpy().tolist()
+    >>> tf.cumsum([1, 2, 3]).numpy().tolist()
     [1, 3, 6]
     """
     return _scan(reduce.cumsum, x, axis, exclusive, reverse, "Cumsum")
@@ -415,7 +544,11 @@ def cumsum(
 def cumprod(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Cumulative products. As in TensorFlow, the gradient of a factor that is 0 is 0."""
+    """Cumulative products. As in TensorFlow, the gradient of a factor that is 0 is 0.
+
+    >>> tf.math.cumprod([1.0, 2.0, 3.0]).numpy().tolist()
+    [1.0, 2.0, 6.0]
+    """
     return _scan(segment.running_product, x, axis, exclusive, reverse, "Cumprod")
 
 
@@ -436,7 +569,11 @@ def _scan(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: 
 def argsort(
     values: TensorLike, axis: Any = -1, direction: Any = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
-    """The indices that sort; equal elements keep their order."""
+    """The indices that sort; equal elements keep their order.
+
+    >>> tf.argsort([30, 10, 20], direction="DESCENDING").numpy().tolist()
+    [0, 2, 1]
+    """
     x, at = operand(values), _sort_axis(axis)
     if not isinstance(direction, str):
         unhashable = isinstance(direction, (list, dict, set, np.ndarray, Tensor))
@@ -464,7 +601,7 @@ def _sort_axis(axis: Any) -> int:
 def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
     """The elements sorted along an axis.
 
-    >>> sort([3.0, 1.0, 2.0]).numpy().tolist()
+    >>> tf.sort([3.0, 1.0, 2.0]).numpy().tolist()
     [1.0, 2.0, 3.0]
     """
     x = operand(values)
@@ -475,7 +612,11 @@ def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name:
 
 @dispatched
 def softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along an axis, the last by default."""
+    """exp(x) / sum(exp(x)) along an axis, the last by default.
+
+    >>> print(tf.math.softmax([0.0, 0.0, 1.0]).numpy().round(4))
+    [0.2119 0.2119 0.5761]
+    """
     x = operand(logits)
     result: Tensor = nn.softmax(x, axis=_softmax_axis(x, axis, "Softmax"))
     return result
@@ -493,14 +634,22 @@ def _softmax_axis(x: Tensor, axis: Any, op: str) -> int:
 
 
 def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """log(softmax(x)), without overflow."""
+    """log(softmax(x)), without overflow.
+
+    >>> print(tf.math.log_softmax([1.0, 1.0, 1000.0]).numpy().round(4))
+    [-999. -999.    0.]
+    """
     x = operand(logits)
     result: Tensor = nn.log_softmax(x, axis=_softmax_axis(x, axis, "LogSoftmax"))
     return result
 
 
 def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
-    """x divided by its Euclidean norm along axes, which counts as at least sqrt(epsilon)."""
+    """x divided by its Euclidean norm along axes, which counts as at least sqrt(epsilon).
+
+    >>> print(tf.math.l2_normalize([3.0, 4.0]).numpy().round(4))
+    [0.6 0.8]
+    """
     x = operand(x)
     y = widened(x)
     squared = math.real(y * math.conj(y)) if x.dtype.is_complex else math.square(y)
@@ -513,7 +662,11 @@ def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: 
 
 # -- polynomials -----------------------------------------------------------------------------------------------------
 def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Tensor:
-    """The polynomial with these coefficients, the highest power first, by Horner's rule."""
+    """The polynomial with these coefficients, the highest power first, by Horner's rule.
+
+    >>> tf.math.polyval([2.0, 0.0, 1.0], 3.0).numpy().item()
+    19.0
+    """
     if not isinstance(coeffs, (list, tuple)):
         raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
     x = operand(x)

@@ -23,6 +23,25 @@ class Module:
     ...         return self.slope * x
     >>> [float(v) for v in Line().trainable_variables]
     [2.0]
+
+    >>> class Dense(tf.Module):
+    ...     def __init__(self, name=None):
+    ...         super().__init__(name=name)
+    ...         self.w = tf.Variable([[1.0]], name="w")
+    ...         self.steps = tf.Variable(0, trainable=False, name="steps")
+    ...
+    ...     @tf.Module.with_name_scope
+    ...     def __call__(self, x):
+    ...         return x @ self.w
+    >>> layer = Dense(name="dense")
+    >>> layer.name, layer.name_scope.name
+    ('dense', 'dense/')
+    >>> [v.name for v in layer.variables], [v.name for v in layer.non_trainable_variables]
+    (['steps:0', 'w:0'], ['steps:0'])
+    >>> len(layer.submodules)
+    0
+    >>> layer(tf.constant([[3.0]])).numpy().tolist()
+    [[3.0]]
     """
 
     _TF_MODULE_IGNORED_PROPERTIES: ClassVar[frozenset[str]] = frozenset()

@@ -108,7 +108,11 @@ swish = silu
 
 
 def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Tensor:
-    """Add a bias along the channel axis: the last, or the second in NC… formats."""
+    """Add a bias along the channel axis: the last, or the second in NC… formats.
+
+    >>> tf.nn.bias_add([[1.0, 2.0], [3.0, 4.0]], [10.0, 20.0]).numpy().tolist()
+    [[11.0, 22.0], [13.0, 24.0]]
+    """
     x, b = operands(value, bias)
     second = data_format is not None and _channels_come_second(data_format)
     have, size = tuple(x.array.shape), tuple(b.array.shape)
@@ -140,7 +144,11 @@ def _channels_come_second(data_format: Any) -> bool:
 
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
-    """Half the sum of squares."""
+    """Half the sum of squares.
+
+    >>> tf.nn.l2_loss([3.0, 4.0]).numpy().item()
+    12.5
+    """
     x = operand(t)
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype("L2Loss", x.dtype, "half, bfloat16, float, double")
@@ -151,7 +159,14 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
-    """Rows of a table; the gradient with respect to the table is sparse."""
+    """Rows of a table; the gradient with respect to the table is sparse.
+
+    >>> table = tf.Variable([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+    >>> with tf.GradientTape() as tape:
+    ...     y = tf.reduce_sum(tf.nn.embedding_lookup(table, [2, 1]))
+    >>> tape.gradient(y, table).indices.numpy().tolist()
+    [2, 1]
+    """
     if isinstance(params, (list, tuple)):
         params = params[0] if len(params) == 1 else concat(params, 0)  # shards, one after the other
     rows = gather(params, ids)
@@ -327,7 +342,7 @@ def softmax_cross_entropy_with_logits(
 ) -> Tensor:
     """The cross entropy between rows of probabilities and the softmax of logits.
 
-    >>> loss = softmax_cross_entropy_with_logits([[0.0, 1.0]], [[0.0, 0.0]])
+    >>> loss = tf.nn.softmax_cross_entropy_with_logits([[0.0, 1.0]], [[0.0, 0.0]])
     >>> round(loss.numpy().item(), 4)
     0.6931
     """
@@ -370,7 +385,7 @@ def softmax_cross_entropy_with_logits(
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """The cross entropy between class indices and the softmax of logits.
 
-    >>> loss = sparse_softmax_cross_entropy_with_logits([1], [[0.0, 0.0]])
+    >>> loss = tf.nn.sparse_softmax_cross_entropy_with_logits([1], [[0.0, 0.0]])
     >>> round(loss.numpy().item(), 4)
     0.6931
     """
@@ -423,7 +438,11 @@ def _within(labels: Any, classes: int) -> bool:
 def sigmoid_cross_entropy_with_logits(
     labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """The cross entropy between probabilities and the sigmoid of logits, each on its own."""
+    """The cross entropy between probabilities and the sigmoid of logits, each on its own.
+
+    >>> print(tf.nn.sigmoid_cross_entropy_with_logits(labels=[1.0, 0.0], logits=[0.0, 2.0]).numpy().round(4))
+    [0.6931 2.1269]
+    """
     if labels is None or logits is None:
         raise ValueError("Both labels and logits must be provided.")
     x = operand(logits)

@@ -31,7 +31,7 @@ def moments(
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance along axes (of float16 and bfloat16, computed in float32).
 
-    >>> mean, variance = moments([1.0, 2.0, 3.0], [0])
+    >>> mean, variance = tf.nn.moments([1.0, 2.0, 3.0], [0])
     >>> mean.numpy().item(), round(variance.numpy().item(), 4)
     (2.0, 0.6667)
     """
@@ -51,7 +51,12 @@ def moments(
 def sufficient_statistics(
     x: TensorLike, axes: Any, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """The count, the (shifted) sum and the (shifted) sum of squares along axes, and the shift."""
+    """The count, the (shifted) sum and the (shifted) sum of squares along axes, and the shift.
+
+    >>> count, total, squares, shift = tf.nn.sufficient_statistics([1.0, 3.0], axes=[0])
+    >>> float(count), float(total), float(squares)
+    (2.0, 4.0, 10.0)
+    """
     x = operand(x)
     if x.array.dtype.kind in "bO":
         raise errors.unsupported_dtype("Sum", x.dtype, "fciu")
@@ -70,7 +75,13 @@ def sufficient_statistics(
 def normalize_moments(
     counts: TensorLike, mean_ss: Any, variance_ss: Any, shift: TensorLike | None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance from the result of `sufficient_statistics`."""
+    """The mean and the variance from the result of `sufficient_statistics`.
+
+    >>> count, total, squares, shift = tf.nn.sufficient_statistics([1.0, 3.0], axes=[0])
+    >>> mean, variance = tf.nn.normalize_moments(count, total, squares, shift)
+    >>> float(mean), float(variance)
+    (2.0, 1.0)
+    """
     sums, squares = operands(mean_ss, variance_ss)
     for given in (sums, squares):
         if given.dtype != sums.dtype or not (given.dtype.is_floating or given.dtype.is_complex):
@@ -88,7 +99,7 @@ def weighted_moments(
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance along axes of elements that count `frequency_weights` times.
 
-    >>> mean, _ = weighted_moments([1.0, 3.0], [0], [3.0, 1.0])
+    >>> mean, _ = tf.nn.weighted_moments([1.0, 3.0], [0], [3.0, 1.0])
     >>> mean.numpy().item()
     1.5
     """
@@ -128,7 +139,7 @@ def batch_normalization(
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon), times a scale and plus an offset where they are given.
 
-    >>> batch_normalization([1.0, 3.0], 2.0, 1.0, None, 2.0, 0.0).numpy().tolist()
+    >>> tf.nn.batch_normalization([1.0, 3.0], 2.0, 1.0, None, 2.0, 0.0).numpy().tolist()
     [-2.0, 2.0]
     """
     x = operand(x)
@@ -161,7 +172,13 @@ def batch_norm_with_global_normalization(
     scale_after_normalization: bool,
     name: str | None = None,
 ) -> Tensor:
-    """`batch_normalization` under its older name."""
+    """`batch_normalization` under its older name.
+
+    >>> x = tf.constant([[1.0], [3.0]])
+    >>> print(tf.nn.batch_norm_with_global_normalization(x, 2.0, 1.0, 10.0, 1.0, 0.0, True).numpy().round(4))
+    [[ 9.]
+     [11.]]
+    """
     return batch_normalization(
         input, mean, variance, beta, gamma if scale_after_normalization else None, variance_epsilon
     )
@@ -274,7 +291,7 @@ def dropout(
 ) -> Tensor:
     """Zero each element with probability `rate`, and scale the others so that the mean stays.
 
-    >>> dropout([1.0, 2.0], 0.0).numpy().tolist()
+    >>> tf.nn.dropout([1.0, 2.0], 0.0).numpy().tolist()
     [1.0, 2.0]
     """
     return _dropout(x, rate, noise_shape, lambda shape, dtype: _noise(shape, dtype, seed))

@@ -41,7 +41,13 @@ _WORDS = {"bytes_list": "string", "float_list": "float", "int64_list": "int64"}
 
 
 class FixedLenFeature(NamedTuple):
-    """A feature with as many values as the shape has; `default_value` stands in where it is missing."""
+    """A feature with as many values as the shape has; `default_value` stands in where it is missing.
+
+    >>> features = tf.train.Features(feature={"x": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0, 2.0]))})
+    >>> record = tf.train.Example(features=features).SerializeToString()
+    >>> tf.io.parse_single_example(record, {"x": tf.io.FixedLenFeature([2], tf.float32)})["x"].numpy().tolist()
+    [1.0, 2.0]
+    """
 
     shape: Any
     dtype: Any
@@ -49,7 +55,14 @@ class FixedLenFeature(NamedTuple):
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """A feature with any number of values of a shape; batches are filled up with `default_value`."""
+    """A feature with any number of values of a shape; batches are filled up with `default_value`.
+
+    >>> features = tf.train.Features(feature={"x": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0, 2.0]))})
+    >>> record = tf.train.Example(features=features).SerializeToString()
+    >>> kind = tf.io.FixedLenSequenceFeature([], tf.float32, allow_missing=True)
+    >>> tf.io.parse_single_example(record, {"x": kind})["x"].numpy().tolist()
+    [1.0, 2.0]
+    """
 
     shape: Any
     dtype: Any
@@ -58,7 +71,13 @@ class FixedLenSequenceFeature(NamedTuple):
 
 
 class VarLenFeature(NamedTuple):
-    """A feature with any number of values, parsed as a SparseTensor."""
+    """A feature with any number of values, parsed as a SparseTensor.
+
+    >>> features = tf.train.Features(feature={"x": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0, 2.0]))})
+    >>> record = tf.train.Example(features=features).SerializeToString()
+    >>> tf.io.parse_single_example(record, {"x": tf.io.VarLenFeature(tf.float32)})["x"].values.numpy().tolist()
+    [1.0, 2.0]
+    """
 
     dtype: Any
 
@@ -72,7 +91,7 @@ def parse_single_example(
     >>> import gradtape as tf
     >>> feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2]))
     >>> example = tf.train.Example(features=tf.train.Features(feature={"x": feature})).SerializeToString()
-    >>> parse_single_example(example, {"x": FixedLenFeature([2], "int64")})["x"].numpy().tolist()
+    >>> tf.io.parse_single_example(example, {"x": tf.io.FixedLenFeature([2], "int64")})["x"].numpy().tolist()
     [1, 2]
     """
     texts = convert(serialized, "string")
@@ -82,7 +101,13 @@ def parse_single_example(
 
 
 def parse_example(serialized: Any, features: TensorLike, example_names: Any = None, name: str | None = None) -> Any:
-    """The features of several examples as tensors with one more axis in front, by name."""
+    """The features of several examples as tensors with one more axis in front, by name.
+
+    >>> features = tf.train.Features(feature={"x": tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))})
+    >>> record = tf.train.Example(features=features).SerializeToString()
+    >>> tf.io.parse_example([record, record], {"x": tf.io.FixedLenFeature([], tf.int64)})["x"].numpy().tolist()
+    [7, 7]
+    """
     texts = convert(serialized, "string")
     shape = tuple(texts.array.shape)
     if len(shape) > 1:
@@ -247,7 +272,7 @@ PARSERS: dict[type, Any] = {
 def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
     """A tensor as a string, in TensorFlow's format.
 
-    >>> parse_tensor(serialize_tensor([1, 2]), "int32").numpy().tolist()
+    >>> tf.io.parse_tensor(tf.io.serialize_tensor([1, 2]), "int32").numpy().tolist()
     [1, 2]
     """
     value = np.empty((), object)
@@ -256,7 +281,11 @@ def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
-    """The tensor that `serialize_tensor` wrote."""
+    """The tensor that `serialize_tensor` wrote.
+
+    >>> tf.io.parse_tensor(tf.io.serialize_tensor([1, 2]), tf.int32).numpy().tolist()
+    [1, 2]
+    """
     text = operand(serialized, None if is_library(serialized) else as_dtype("string"))
     if text.dtype.name != "string":
         raise errors.invalid_argument(
@@ -273,7 +302,11 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
 
 # -- sparse tensors --------------------------------------------------------------------------------------------------
 def serialize_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str | None = None) -> Tensor:
-    """A sparse tensor as three strings: its indices, its values and its shape."""
+    """A sparse tensor as three strings: its indices, its values and its shape.
+
+    >>> [int(tf.strings.length(part)) > 0 for part in tf.io.serialize_sparse(tf.sparse.from_dense([1, 0, 2]))]
+    [True, True, True]
+    """
     if not isinstance(sp_input, SparseTensor):
         raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
     if as_dtype(out_type).name != "string":
@@ -304,7 +337,12 @@ def _parts(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
 def deserialize_many_sparse(
     serialized_sparse: Any, dtype: Any, rank: Any = None, name: str | None = None
 ) -> SparseTensor:
-    """The sparse tensor of rows that `serialize_sparse` or `serialize_many_sparse` wrote."""
+    """The sparse tensor of rows that `serialize_sparse` or `serialize_many_sparse` wrote.
+
+    >>> parts = tf.io.serialize_many_sparse(tf.sparse.from_dense([[1, 0], [0, 2]]))
+    >>> tf.sparse.to_dense(tf.io.deserialize_many_sparse(parts, tf.int32)).numpy().tolist()
+    [[1, 0], [0, 2]]
+    """
     texts, wanted, op = np.asarray(convert(serialized_sparse).array), as_dtype(dtype), "DeserializeManySparse"
     if texts.ndim != 2 or texts.shape[-1] != 3:
         raise errors.invalid_argument(

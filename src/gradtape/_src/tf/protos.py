@@ -23,7 +23,7 @@ def make_tensor_proto(
 ) -> TensorProto:
     """An array as the message `TensorProto`.
 
-    >>> make_tensor_proto([1.0, 2.0]).tensor_shape.dim[0].size
+    >>> tf.make_tensor_proto([1.0, 2.0]).tensor_shape.dim[0].size
     2
     """
     if isinstance(values, TensorProto):
@@ -49,7 +49,7 @@ def make_tensor_proto(
 def make_ndarray(tensor: Any) -> ndarray:
     """The array of a message `TensorProto`.
 
-    >>> make_ndarray(make_tensor_proto([[1, 2]])).tolist()
+    >>> tf.make_ndarray(tf.make_tensor_proto([[1, 2]])).tolist()
     [[1, 2]]
     """
     found: Any = parsed(tensor.SerializeToString()).numpy()
@@ -63,10 +63,20 @@ def make_ndarray(tensor: Any) -> ndarray:
 class DeviceSpec:
     """The parts of a device's name.
 
-    >>> DeviceSpec(job="worker", device_type="GPU", device_index=1).to_string()
+    >>> tf.DeviceSpec(job="worker", device_type="GPU", device_index=1).to_string()
     '/job:worker/device:GPU:1'
-    >>> DeviceSpec.from_string("/job:ps/task:2/device:CPU:0").task
+    >>> tf.DeviceSpec.from_string("/job:ps/task:2/device:CPU:0").task
     2
+
+    >>> spec = tf.DeviceSpec(job="worker", replica=0, device_type="CPU", device_index=1)
+    >>> spec.job, spec.replica, spec.device_type, spec.device_index
+    ('worker', 0, 'CPU', 1)
+    >>> spec.replace(device_index=0).to_string()
+    '/job:worker/replica:0/device:CPU:0'
+    >>> spec.make_merged_spec(tf.DeviceSpec(device_type="GPU")).to_string()
+    '/job:worker/replica:0/device:GPU:1'
+    >>> spec.parse_from_string("/job:ps/device:CPU:0").job
+    'ps'
     """
 
     __slots__ = ("_device_index", "_device_type", "_job", "_replica", "_task")

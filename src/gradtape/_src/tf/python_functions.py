@@ -43,7 +43,7 @@ def py_function(
 ) -> Any:
     """Run a Python function on tensors as an op. Tapes record what it does, so it has gradients.
 
-    >>> py_function(lambda x: x * x, [convert(3.0)], "float32").numpy().item()
+    >>> tf.py_function(lambda x: x * x, [tf.constant(3.0)], "float32").numpy().item()
     9.0
     """
     if func is None:
@@ -169,7 +169,7 @@ def numpy_function(
 ) -> Any:
     """Run a Python function on NumPy arrays as an op. Tapes do not record it, so it has no gradient.
 
-    >>> numpy_function(np.sort, [convert([2.0, 1.0])], "float32").numpy().tolist()
+    >>> tf.numpy_function(np.sort, [tf.constant([2.0, 1.0])], "float32").numpy().tolist()
     [1.0, 2.0]
     """
     if func is None:
@@ -225,7 +225,7 @@ class RegisterGradient:
 
     For a gradient of your own use `custom_gradient`, which works the same in TensorFlow.
 
-    >>> @RegisterGradient("MyOp")
+    >>> @tf.RegisterGradient("MyOp")
     ... def gradient(op, upstream):
     ...     return upstream
     """
@@ -243,7 +243,10 @@ class RegisterGradient:
 
 
 def no_gradient(op_type: str) -> None:
-    """Declare that a named op of a graph has no gradient."""
+    """Declare that a named op of a graph has no gradient.
+
+    >>> tf.no_gradient("MyCounter")
+    """
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
     _register(op_type, None)
@@ -261,7 +264,8 @@ def print_(*inputs: Any, **kwargs: Any) -> None:
 
     `summarize` elements are shown at each end of an axis (3; -1 for all). Other keywords: `sep`, `end`.
 
-    >>> print_("x:", convert([1.0, 2.5]), output_stream=sys.stdout)
+    >>> import sys
+    >>> tf.print("x:", tf.constant([1.0, 2.5]), output_stream=sys.stdout)
     x: [1 2.5]
     """
     stream = kwargs.pop("output_stream", sys.stderr)

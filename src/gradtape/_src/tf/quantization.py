@@ -74,7 +74,11 @@ def fake_quant_with_min_max_args(
 def fake_quant_with_min_max_vars(
     inputs: TensorLike, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """The same with bounds that are tensors: they get the gradient of what lies beyond them."""
+    """The same with bounds that are tensors: they get the gradient of what lies beyond them.
+
+    >>> print(tf.quantization.fake_quant_with_min_max_vars([-1.0, 0.33, 2.0], 0.0, 1.0, num_bits=2).numpy().round(4))
+    [0.     0.3333 1.    ]
+    """
     op = "FakeQuantWithMinMaxVars"
     low, high = (scalar_operand(bound, float32, op, word) for word, bound in (("min", min), ("max", max)))
     return _fake_quant(inputs, low, high, num_bits, narrow_range, op)
@@ -83,7 +87,14 @@ def fake_quant_with_min_max_vars(
 def fake_quant_with_min_max_vars_per_channel(
     inputs: TensorLike, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """The same with bounds for each position of the last axis."""
+    """The same with bounds for each position of the last axis.
+
+    >>> low, high = [0.0, 0.0], [1.0, 3.0]
+    >>> y = tf.quantization.fake_quant_with_min_max_vars_per_channel([[0.3, 0.3], [2.0, 2.0]], low, high, 2)
+    >>> print(y.numpy().round(4))
+    [[0.3333 0.    ]
+     [1.     2.    ]]
+    """
     op = "FakeQuantWithMinMaxVarsPerChannel"
     x, low, high = (_float32(value, op) for value in (inputs, min, max))
     for word, bound in (("min", low), ("max", high)):

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from enum import IntEnum
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,10 +46,10 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 def set_seed(seed: Any) -> None:
     """Set the global seed, which makes random numbers repeatable.
 
-    >>> set_seed(1)
-    >>> first = uniform([2]).numpy().tolist()
-    >>> set_seed(1)
-    >>> uniform([2]).numpy().tolist() == first
+    >>> tf.random.set_seed(1)
+    >>> first = tf.random.uniform([2]).numpy().tolist()
+    >>> tf.random.set_seed(1)
+    >>> tf.random.uniform([2]).numpy().tolist() == first
     True
     """
     plain = static(seed) if is_library(seed) else seed
@@ -348,8 +348,8 @@ def normal(
 ) -> Tensor:
     """Normal numbers, differentiable with respect to `mean` and `stddev`.
 
-    >>> set_seed(0)
-    >>> normal([2, 3], mean=5.0).shape
+    >>> tf.random.set_seed(0)
+    >>> tf.random.normal([2, 3], mean=5.0).shape
     TensorShape([2, 3])
     """
     return _normal(_OpSource(seed), shape, mean, stddev, dtype, "RandomStandardNormal")
@@ -360,7 +360,7 @@ def uniform(
 ) -> Tensor:
     """Numbers in [minval, maxval), of a floating or an integer dtype; floating ones are differentiable.
 
-    >>> x = uniform([1000], 3, 6, dtype="int32", seed=1).numpy()
+    >>> x = tf.random.uniform([1000], 3, 6, dtype="int32", seed=1).numpy()
     >>> int(x.min()), int(x.max())
     (3, 5)
     """
@@ -375,7 +375,11 @@ def truncated_normal(
     seed: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers at most two standard deviations from the mean, differentiable in both."""
+    """Normal numbers at most two standard deviations from the mean, differentiable in both.
+
+    >>> bool(tf.reduce_max(tf.abs(tf.random.truncated_normal([1000]))) <= 2.0)
+    True
+    """
     return _truncated(_OpSource(seed), shape, mean, stddev, dtype, "TruncatedNormal")
 
 
@@ -422,7 +426,7 @@ def gamma(
 ) -> Tensor:
     """Gamma numbers, `shape` of them for each pair of parameters, differentiable in both.
 
-    >>> gamma([5], alpha=[0.5, 3.0], seed=1).shape
+    >>> tf.random.gamma([5], alpha=[0.5, 3.0], seed=1).shape
     TensorShape([5, 2])
     """
     return _gamma(_OpSource(seed), shape, alpha, beta, dtype, "RandomGamma", prefix=True)
@@ -451,7 +455,7 @@ _COUNTED = ("float16", "float32", "float64", "int32", "int64")
 def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name: str | None = None) -> Tensor:
     """Poisson counts, `shape` of them for each rate.
 
-    >>> poisson([4], [1.0, 100.0], seed=3).shape
+    >>> tf.random.poisson([4], [1.0, 100.0], seed=3).shape
     TensorShape([4, 2])
     """
     rate = operand(lam)
@@ -466,7 +470,7 @@ def categorical(
 ) -> Tensor:
     """Class numbers [batch, num_samples] with the probabilities softmax(logits).
 
-    >>> categorical([[0.0, -100.0]], 3).numpy().tolist()
+    >>> tf.random.categorical([[0.0, -100.0]], 3).numpy().tolist()
     [[0, 0, 0]]
     """
     return _categorical(_OpSource(seed), logits, num_samples, "int64" if dtype is None else dtype, "Multinomial")
@@ -500,7 +504,7 @@ def _order(source: Source, size: Any, op: Any) -> Tensor:
 def shuffle(value: TensorLike, seed: Any = None, name: str | None = None) -> Tensor:
     """The rows of a tensor in a random order; as in TensorFlow no gradient goes through it.
 
-    >>> sorted(shuffle([1, 2, 3]).numpy().tolist())
+    >>> sorted(tf.random.shuffle([1, 2, 3]).numpy().tolist())
     [1, 2, 3]
     """
     x = operand(value)
@@ -534,7 +538,7 @@ def stateless_normal(
 ) -> Tensor:
     """Normal numbers that depend on the two numbers of `seed` alone.
 
-    >>> bool(stateless_normal([], [1, 2]) == stateless_normal([], [1, 2]))
+    >>> bool(tf.random.stateless_normal([], [1, 2]) == tf.random.stateless_normal([], [1, 2]))
     True
     """
     _known_algorithm(alg, "StatelessRandomNormalV2")
@@ -552,7 +556,9 @@ def stateless_uniform(
 ) -> Tensor:
     """Numbers in [minval, maxval) that depend on `seed` alone; both None: all integers of the dtype.
 
-    >>> stateless_uniform([3], [1, 2]).numpy().tolist() == stateless_uniform([3], [1, 2]).numpy().tolist()
+    >>> tf.random.stateless_uniform([3], [1, 2]).numpy().tolist() == tf.random.stateless_uniform(
+    ...     [3], [1, 2]
+    ... ).numpy().tolist()
     True
     """
     _known_algorithm(alg, "StatelessRandomUniformV2")
@@ -568,7 +574,12 @@ def stateless_truncated_normal(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Tensor:
-    """Normal numbers at most two standard deviations from the mean, that depend on `seed` alone."""
+    """Normal numbers at most two standard deviations from the mean, that depend on `seed` alone.
+
+    >>> x = tf.random.stateless_truncated_normal([1000], seed=[1, 2])
+    >>> bool(tf.reduce_max(tf.abs(x)) <= 2.0)
+    True
+    """
     _known_algorithm(alg, "StatelessTruncatedNormalV2")
     return _truncated(_from_seed(seed), shape, mean, stddev, dtype, "StatelessTruncatedNormalV2")
 
@@ -581,12 +592,20 @@ def stateless_gamma(
     dtype: Any = "float32",
     name: str | None = None,
 ) -> Tensor:
-    """Gamma numbers that depend on `seed` alone; `alpha` and `beta` broadcast into `shape`, and have gradients."""
+    """Gamma numbers that depend on `seed` alone; `alpha` and `beta` broadcast into `shape`, and have gradients.
+
+    >>> tf.random.stateless_gamma([3], seed=[1, 2], alpha=2.0).shape
+    TensorShape([3])
+    """
     return _gamma(_from_seed(seed), shape, alpha, beta, dtype, "StatelessRandomGammaV3", prefix=False)
 
 
 def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", name: str | None = None) -> Tensor:
-    """Poisson counts that depend on `seed` alone; the rates broadcast into `shape`."""
+    """Poisson counts that depend on `seed` alone; the rates broadcast into `shape`.
+
+    >>> tf.random.stateless_poisson([2, 3], seed=[1, 2], lam=4.0).shape
+    TensorShape([2, 3])
+    """
     full = _checked_shape(shape, "StatelessRandomPoisson")
     rate = operand(lam)
     samples = _samples(rate.array.shape, full, "StatelessRandomPoisson")
@@ -596,7 +615,12 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", nam
 def stateless_binomial(
     shape: Any, seed: Any, counts: TensorLike, probs: TensorLike, output_dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
-    """Binomial counts that depend on `seed` alone; the parameters broadcast into `shape`."""
+    """Binomial counts that depend on `seed` alone; the parameters broadcast into `shape`.
+
+    >>> counts = tf.random.stateless_binomial([1000], seed=[1, 2], counts=10.0, probs=0.3)
+    >>> 2.5 < float(tf.reduce_mean(tf.cast(counts, tf.float32))) < 3.5
+    True
+    """
     return _binomial(_from_seed(seed), shape, counts, probs, output_dtype, "StatelessRandomBinomial")
 
 
@@ -615,7 +639,11 @@ def _binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any, o
 def stateless_categorical(
     logits: TensorLike, num_samples: Any, seed: Any, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
-    """Class numbers with the probabilities softmax(logits), that depend on `seed` alone."""
+    """Class numbers with the probabilities softmax(logits), that depend on `seed` alone.
+
+    >>> tf.random.stateless_categorical([[-100.0, 0.0]], 4, seed=[1, 2]).numpy().tolist()
+    [[1, 1, 1, 1]]
+    """
     return _categorical(_from_seed(seed), logits, num_samples, dtype, "StatelessMultinomial")
 
 
@@ -628,7 +656,12 @@ def stateless_parameterized_truncated_normal(
     maxvals: Any = 2.0,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers between bounds; all four parameters broadcast into `shape`, and have gradients."""
+    """Normal numbers between bounds; all four parameters broadcast into `shape`, and have gradients.
+
+    >>> x = tf.random.stateless_parameterized_truncated_normal([100], (1, 2), means=5.0, minvals=4.0, maxvals=5.0)
+    >>> bool(tf.reduce_all((x >= 4.0) & (x <= 5.0)))
+    True
+    """
     full = _checked_shape(shape, "StatelessParameterizedTruncatedNormal")
     given = [means, stddevs, minvals, maxvals]
     op = "StatelessParameterizedTruncatedNormal"
@@ -698,7 +731,7 @@ def from_key(op: str, shape: Any, key: Any, counter: Any, *parameters: Any, dtyp
 def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
     """New seeds from one: [num, 2], none of which repeats another's numbers.
 
-    >>> split([1, 2], 3).shape
+    >>> tf.random.split([1, 2], 3).shape
     TensorShape([3, 2])
     """
     seed = operand(seed)
@@ -710,7 +743,12 @@ def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
 
 
 def fold_in(seed: Any, data: TensorLike, alg: Any = "auto_select") -> Tensor:
-    """A new seed from a seed and a number, say of a step or of a replica."""
+    """A new seed from a seed and a number, say of a step or of a replica.
+
+    >>> step = [tf.random.fold_in((1, 2), i).numpy().tolist() for i in range(2)]
+    >>> step[0] != step[1]
+    True
+    """
     data = operand(data)
     mixed = stateless_uniform([], seed, None, None, data.dtype, alg=alg)
     result: Tensor = array.stack(mixed, data, axis=0)
@@ -776,7 +814,11 @@ _INSIDE = Rule(
 
 # -- generators ------------------------------------------------------------------------------------------------------
 class Algorithm(IntEnum):
-    """How bits are made. Philox is the one there is; TensorFlow has ThreeFry on XLA's devices only."""
+    """How bits are made. Philox is the one there is; TensorFlow has ThreeFry on XLA's devices only.
+
+    >>> tf.random.Algorithm.PHILOX.value
+    1
+    """
 
     PHILOX = 1
     THREEFRY = 2
@@ -845,7 +887,7 @@ def _wrapped(seed: Any) -> Any:
 def create_rng_state(seed: Any, alg: Any) -> Tensor:
     """The state that a generator with this seed starts from.
 
-    >>> create_rng_state(5, "philox").numpy().tolist()
+    >>> tf.random.create_rng_state(5, "philox").numpy().tolist()
     [5, 0, 0]
     """
     if _algorithm(alg) is Algorithm.THREEFRY:
@@ -856,11 +898,37 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 class Generator:
     """A stream of random numbers with a state that can be read, set and split.
 
-    >>> g = Generator.from_seed(7)
+    >>> g = tf.random.Generator.from_seed(7)
     >>> print(g.uniform([2]).numpy().round(4))
     [0.3993 0.7841]
     >>> g.state.numpy().tolist()
     [519, 0, 0]
+
+    >>> g = tf.random.Generator.from_seed(1)
+    >>> g.uniform([2]).shape, g.normal([2]).shape, g.truncated_normal([2]).shape
+    (TensorShape([2]), TensorShape([2]), TensorShape([2]))
+    >>> g.binomial([2], counts=10, probs=0.5).shape, g.uniform_full_int([2]).dtype
+    (TensorShape([2]), tf.uint64)
+    >>> saved = g.state.numpy()
+    >>> first = g.normal([])
+    >>> g.reset(saved)
+    >>> bool(g.normal([]) == first)
+    True
+    >>> again = tf.random.Generator.from_state(saved, alg="philox")
+    >>> bool(again.normal([]) == first)
+    True
+    >>> g.algorithm, g.make_seeds(2).shape, len(g.split(3))
+    (1, TensorShape([2, 2]), 3)
+    >>> _ = g.skip(4)
+    >>> g.reset_from_seed(7)
+    >>> g.reset_from_key_counter(key=3, counter=[0, 0])
+    >>> g.key.numpy().item()
+    3
+    >>> h = tf.random.Generator.from_key_counter(key=3, counter=[0, 0], alg="philox")
+    >>> bool(g.normal([]) == h.normal([]))
+    True
+    >>> tf.random.Generator.from_non_deterministic_state().normal([2]).shape
+    TensorShape([2])
     """
 
     def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
@@ -1016,7 +1084,11 @@ _global_lock = forks.lock()
 
 
 def get_global_generator() -> Generator:
-    """The global generator, created on first use."""
+    """The global generator, created on first use.
+
+    >>> tf.random.get_global_generator().normal([2]).shape
+    TensorShape([2])
+    """
     with _global_lock:
         if not _global_generator:
             _global_generator.append(Generator.from_non_deterministic_state())
@@ -1024,7 +1096,10 @@ def get_global_generator() -> Generator:
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Replace the global generator."""
+    """Replace the global generator.
+
+    >>> tf.random.set_global_generator(tf.random.Generator.from_seed(3))
+    """
     with _global_lock:
         _global_generator[:] = [generator]
 
@@ -1034,9 +1109,17 @@ Sample = Callable[[Array], Array]
 
 
 # -- candidates for sampled losses -----------------------------------------------------------------------------------
+class Candidates(NamedTuple):
+    """What a candidate sampler returns: classes, and how often true and sampled classes are expected among them."""
+
+    sampled_candidates: Tensor
+    true_expected_count: Tensor
+    sampled_expected_count: Tensor
+
+
 def _sampler(
     samples: Callable[[int], Sample], probability: Callable[[Any, Any, int], Any], op: str
-) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+) -> Callable[..., Candidates]:
     """A candidate sampler, from how its classes are drawn and their probabilities."""
 
     def sampler(
@@ -1047,7 +1130,7 @@ def _sampler(
         range_max: Any,
         seed: Any = None,
         name: str | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> Candidates:
         given = operand(true_classes, None if is_library(true_classes) else as_dtype("int64"))
         if given.dtype.name != "int64":
             raise errors.invalid_argument(
@@ -1075,7 +1158,7 @@ def _sampler(
             count = -xp.expm1(tries * xp.log1p(-p)) if unique else p * wanted
             return wrap(xp.astype(count, dtype=np.dtype(np.float32), source=count.dtype))
 
-        return wrap(chosen), expected(true), expected(chosen)
+        return Candidates(wrap(chosen), expected(true), expected(chosen))
 
     return sampler
 
@@ -1183,6 +1266,10 @@ log_uniform_candidate_sampler.__name__ = log_uniform_candidate_sampler.__qualnam
 log_uniform_candidate_sampler.__doc__ = """Classes drawn with Zipf's law: class k weighs log((k + 2) / (k + 1)).
 
 Returns the classes, how often each true class is expected among them, and how often each of them is.
+
+>>> drawn = tf.random.log_uniform_candidate_sampler([[0]], 1, 3, unique=True, range_max=100)
+>>> drawn.sampled_candidates.shape
+TensorShape([3])
 """
 uniform_candidate_sampler = _sampler(
     _even_samples,
@@ -1193,6 +1280,10 @@ uniform_candidate_sampler.__name__ = uniform_candidate_sampler.__qualname__ = "u
 uniform_candidate_sampler.__doc__ = """Classes drawn evenly.
 
 Returns the classes, how often each true class is expected among them, and how often each of them is.
+
+>>> drawn = tf.random.uniform_candidate_sampler([[0]], 1, 3, unique=True, range_max=100)
+>>> print(drawn.true_expected_count.numpy().round(2))
+[[0.03]]
 """
 
 
@@ -1210,8 +1301,13 @@ def fixed_unigram_candidate_sampler(
     unigrams: Any = (),
     seed: Any = None,
     name: str | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Classes drawn with given frequencies (`unigrams`, or the last column of a file), to the power of `distortion`."""
+) -> Candidates:
+    """Classes drawn with given frequencies (`unigrams`, or the last column of a file), to the power of `distortion`.
+
+    >>> draw = tf.random.fixed_unigram_candidate_sampler([[0]], 1, 2, True, 3, unigrams=[1.0, 2.0, 3.0])
+    >>> draw.sampled_candidates.shape
+    TensorShape([2])
+    """
     if bool(vocab_file) == bool(len(unigrams)):
         raise errors.invalid_argument(
             "Must provide either vocab_file or unigrams, but not both.", "FixedUnigramCandidateSampler"
@@ -1243,11 +1339,16 @@ def fixed_unigram_candidate_sampler(
 
 def all_candidate_sampler(
     true_classes: Any, num_true: Any, num_sampled: Any, unique: bool, seed: Any = None, name: str | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Every class once: for tests, and to turn a sampled loss into the full one."""
+) -> Candidates:
+    """Every class once: for tests, and to turn a sampled loss into the full one.
+
+    >>> sampled, _, _ = tf.nn.all_candidate_sampler([[1]], num_true=1, num_sampled=3, unique=True)
+    >>> sampled.numpy().tolist()
+    [0, 1, 2]
+    """
     true = operand(true_classes).array
     count = integer(num_sampled)
-    return (
+    return Candidates(
         wrap(np.arange(count)),
         wrap(np.ones(tuple(true.shape), np.float32)),
         wrap(np.ones(count, np.float32)),

@@ -29,7 +29,7 @@ def top_k(
 ) -> TopKV2:
     """The k largest of the last axis, the largest first; of equal ones the lower index first.
 
-    >>> values, indices = top_k([1.0, 4.0, 3.0, 4.0], 3)
+    >>> values, indices = tf.nn.top_k([1.0, 4.0, 3.0, 4.0], 3)
     >>> values.numpy().tolist(), indices.numpy().tolist()
     ([4.0, 4.0, 3.0], [1, 3, 2])
     """
@@ -59,7 +59,12 @@ def approx_max_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The k largest along an axis (exactly: on this engine an approximation would not be faster)."""
+    """The k largest along an axis (exactly: on this engine an approximation would not be faster).
+
+    >>> values, indices = tf.math.approx_max_k([3.0, 9.0, 1.0, 7.0], k=2)
+    >>> values.numpy().tolist(), indices.numpy().tolist()
+    ([9.0, 7.0], [1, 3])
+    """
     return _along(operand, k, reduction_dimension, largest=True)
 
 
@@ -72,7 +77,12 @@ def approx_min_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The k smallest along an axis."""
+    """The k smallest along an axis.
+
+    >>> values, indices = tf.math.approx_min_k([3.0, 9.0, 1.0, 7.0], k=2)
+    >>> values.numpy().tolist(), indices.numpy().tolist()
+    ([1.0, 3.0], [2, 0])
+    """
     return _along(operand, k, reduction_dimension, largest=False)
 
 
@@ -89,7 +99,7 @@ def _along(x: Any, k: Any, axis: int, *, largest: bool) -> tuple[Tensor, Tensor]
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
     """Whether the prediction of each row's target is among the k largest; ties count as in.
 
-    >>> in_top_k([1, 0], [[0.1, 0.9], [0.2, 0.8]], 1).numpy().tolist()
+    >>> tf.nn.in_top_k([1, 0], [[0.1, 0.9], [0.2, 0.8]], 1).numpy().tolist()
     [True, False]
     """
     rows = index_operand(targets, "InTopKV2", "T")

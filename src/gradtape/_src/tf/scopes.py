@@ -19,7 +19,7 @@ from gradtape._src.variable import Variable, name_prefix, scope_within, variable
 class name_scope(setting[str]):
     """A prefix for names; the value of the `with` block is the full scope with a slash at its end.
 
-    >>> with name_scope("outer"), name_scope("inner") as scope:
+    >>> with tf.name_scope("outer"), tf.name_scope("inner") as scope:
     ...     print(scope)
     outer/inner/
     """
@@ -52,8 +52,8 @@ def current_scope() -> str:
 def get_current_name_scope() -> str:
     """The open name scopes, joined by slashes.
 
-    >>> with name_scope("a"), name_scope("b"):
-    ...     print(get_current_name_scope())
+    >>> with tf.name_scope("a"), tf.name_scope("b"):
+    ...     print(tf.get_current_name_scope())
     a/b
     """
     return name_prefix.get().rstrip("/")
@@ -78,7 +78,14 @@ class _EagerDeviceContext(device_scope):
 
 
 def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
-    """No effect: eager ops run in the order of the program."""
+    """No effect: eager ops run in the order of the program.
+
+    >>> v = tf.Variable(1.0)
+    >>> with tf.control_dependencies([v.assign(2.0)]):
+    ...     y = v * 10.0
+    >>> y.numpy()
+    np.float32(20.0)
+    """
     if control_inputs is not None and not isinstance(control_inputs, Iterable):
         raise TypeError(f"Expected a list of tensors or functions for 'control_inputs', but got {control_inputs!r}.")
     if isinstance(control_inputs, ndarray) and control_inputs.size > 1:
@@ -137,7 +144,7 @@ def _parameters() -> Any:
 def executing_eagerly() -> bool:
     """Whether ops run when they are called; false inside a function that is being traced.
 
-    >>> executing_eagerly()
+    >>> tf.executing_eagerly()
     True
     """
     return current_graph() is None

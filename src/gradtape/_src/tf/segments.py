@@ -29,27 +29,35 @@ if TYPE_CHECKING:
 def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the rows with each id; ids do not decrease.
 
-    >>> segment_sum([1, 2, 3, 4], [0, 0, 1, 3]).numpy().tolist()
+    >>> tf.math.segment_sum([1, 2, 3, 4], [0, 0, 1, 3]).numpy().tolist()
     [3, 3, 0, 4]
     """
     return _sum(*_in_order(data, segment_ids, "SegmentSum"))
 
 
 def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The mean of the rows with each id; 0 where there are none."""
+    """The mean of the rows with each id; 0 where there are none.
+
+    >>> tf.math.segment_mean([1.0, 3.0, 10.0], [0, 0, 1]).numpy().tolist()
+    [2.0, 10.0]
+    """
     x, ids, count = _in_order(data, segment_ids, "SegmentMean")
     return _mean(x, ids, count)
 
 
 def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
+    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros.
+
+    >>> tf.math.segment_prod([4, 3, 10], [0, 0, 1]).numpy().tolist()
+    [12, 10]
+    """
     return _product(*_in_order(data, segment_ids, "SegmentProd"))
 
 
 def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """The largest of the rows with each id, 0 where there are none; equal ones share the gradient.
 
-    >>> segment_max([1, 5, 3], [0, 0, 2]).numpy().tolist()
+    >>> tf.math.segment_max([1, 5, 3], [0, 0, 2]).numpy().tolist()
     [5, 0, 3]
     """
     x, ids, count = _in_order(data, segment_ids, "SegmentMax", ordered=True)
@@ -58,7 +66,11 @@ def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 
 
 def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The smallest of the rows with each id, 0 where there are none; equal ones share the gradient."""
+    """The smallest of the rows with each id, 0 where there are none; equal ones share the gradient.
+
+    >>> tf.math.segment_min([4, 3, 10], [0, 0, 1]).numpy().tolist()
+    [3, 10]
+    """
     x, ids, count = _in_order(data, segment_ids, "SegmentMin", ordered=True)
     result: Tensor = segment.segment_min(x, ids, count=count, gaps=True)
     return result
@@ -130,7 +142,7 @@ def unsorted_segment_sum(
 ) -> Tensor:
     """The sum of the rows with each id; rows with a negative id are left out.
 
-    >>> unsorted_segment_sum([1, 2, 3, 4], [1, 0, -1, 1], 3).numpy().tolist()
+    >>> tf.math.unsorted_segment_sum([1, 2, 3, 4], [1, 0, -1, 1], 3).numpy().tolist()
     [2, 5, 0]
     """
     return _unsorted(_sum, data, segment_ids, num_segments, "UnsortedSegmentSum")
@@ -140,7 +152,11 @@ def unsorted_segment_sum(
 def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The mean of the rows with each id; 0 where there are none."""
+    """The mean of the rows with each id; 0 where there are none.
+
+    >>> tf.math.unsorted_segment_mean([3.0, 9.0, 5.0], [1, 0, 1], num_segments=3).numpy().tolist()
+    [9.0, 4.0, 0.0]
+    """
 
     def mean(x: Tensor, ids: Any, count: int) -> Tensor:
         return _mean(cast(x, "float64") if x.dtype.is_integer else x, ids, count)
@@ -152,7 +168,11 @@ def unsorted_segment_mean(
 def unsorted_segment_sqrt_n(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The sum of the rows with each id, divided by the square root of how many there are."""
+    """The sum of the rows with each id, divided by the square root of how many there are.
+
+    >>> tf.math.unsorted_segment_sqrt_n([1.0, 2.0, 3.0, 2.0], [0, 0, 0, 0], num_segments=1).numpy().tolist()
+    [4.0]
+    """
 
     def root(x: Tensor, ids: Any, count: int) -> Tensor:
         if x.dtype.is_integer:
@@ -169,7 +189,11 @@ def unsorted_segment_sqrt_n(
 def unsorted_segment_prod(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros."""
+    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros.
+
+    >>> tf.math.unsorted_segment_prod([3, 9, 5], [1, 0, 1], num_segments=3).numpy().tolist()
+    [9, 15, 1]
+    """
     return _unsorted(_product, data, segment_ids, num_segments, "UnsortedSegmentProd")
 
 
@@ -177,7 +201,11 @@ def unsorted_segment_prod(
 def unsorted_segment_max(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The largest of the rows with each id, the dtype's lowest number where there are none; ties share the gradient."""
+    """The largest of the rows with each id, the dtype's lowest number where there are none; ties share the gradient.
+
+    >>> tf.math.unsorted_segment_max([3, 9, 5], [1, 0, 1], num_segments=2).numpy().tolist()
+    [9, 5]
+    """
 
     def largest(x: Tensor, ids: Any, count: int) -> Any:
         return segment.segment_max(x, ids, count=count)
@@ -189,7 +217,11 @@ def unsorted_segment_max(
 def unsorted_segment_min(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The smallest of the rows with each id, the dtype's highest number where there are none; ties share gradients."""
+    """The smallest of the rows with each id, the dtype's highest number where there are none; ties share gradients.
+
+    >>> tf.math.unsorted_segment_min([3, 9, 5], [1, 0, 1], num_segments=2).numpy().tolist()
+    [9, 3]
+    """
 
     def smallest(x: Tensor, ids: Any, count: int) -> Any:
         return segment.segment_min(x, ids, count=count)
@@ -309,7 +341,7 @@ def cumulative_logsumexp(
 ) -> Tensor:
     """log of the running sums of exp(x), without overflow.
 
-    >>> cumulative_logsumexp([1000.0, 1000.0]).numpy().astype(int).tolist()
+    >>> tf.math.cumulative_logsumexp([1000.0, 1000.0]).numpy().astype(int).tolist()
     [1000, 1000]
     """
     x = operand(x)
@@ -327,7 +359,7 @@ def cumulative_logsumexp(
 def accumulate_n(inputs: TensorLike, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
     """The sum of tensors of one shape and dtype.
 
-    >>> accumulate_n([[1.0, 2.0], [3.0, 4.0]]).numpy().tolist()
+    >>> tf.math.accumulate_n([[1.0, 2.0], [3.0, 4.0]]).numpy().tolist()
     [4.0, 6.0]
     """
     sentence = "inputs must be a list of at least one Tensor with the same dtype and shape"

@@ -32,37 +32,61 @@ _OP = "ParseSequenceExampleV2"
 
 # -- ragged features -------------------------------------------------------------------------------------------------
 class _RowSplits(NamedTuple):
-    """Rows by where they begin and end, in another feature."""
+    """Rows by where they begin and end, in another feature.
+
+    >>> tf.io.RaggedFeature.RowSplits("splits").key
+    'splits'
+    """
 
     key: str
 
 
 class _RowLengths(NamedTuple):
-    """Rows by their lengths, in another feature."""
+    """Rows by their lengths, in another feature.
+
+    >>> tf.io.RaggedFeature.RowLengths("lengths").key
+    'lengths'
+    """
 
     key: str
 
 
 class _RowStarts(NamedTuple):
-    """Rows by where they begin, in another feature."""
+    """Rows by where they begin, in another feature.
+
+    >>> tf.io.RaggedFeature.RowStarts("starts").key
+    'starts'
+    """
 
     key: str
 
 
 class _RowLimits(NamedTuple):
-    """Rows by where they end, in another feature."""
+    """Rows by where they end, in another feature.
+
+    >>> tf.io.RaggedFeature.RowLimits("limits").key
+    'limits'
+    """
 
     key: str
 
 
 class _ValueRowIds(NamedTuple):
-    """Rows by the number of the row of each value, in another feature."""
+    """Rows by the number of the row of each value, in another feature.
+
+    >>> tf.io.RaggedFeature.ValueRowIds("rows").key
+    'rows'
+    """
 
     key: str
 
 
 class _UniformRowLength(NamedTuple):
-    """Rows of one length."""
+    """Rows of one length.
+
+    >>> tf.io.RaggedFeature.UniformRowLength(3).length
+    3
+    """
 
     length: int
 
@@ -223,6 +247,14 @@ def parse_sequence_example(
     """The contexts and the sequences of several `tf.train.SequenceExample`s, and the lengths of dense sequences.
 
     Dense sequences are filled up with zeros to the longest one.
+
+    >>> step = tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))
+    >>> lists = tf.train.FeatureLists(feature_list={"x": tf.train.FeatureList(feature=[step, step])})
+    >>> record = tf.train.SequenceExample(feature_lists=lists).SerializeToString()
+    >>> wanted = {"x": tf.io.FixedLenSequenceFeature([], tf.int64)}
+    >>> context, sequences, lengths = tf.io.parse_sequence_example([record], sequence_features=wanted)
+    >>> sequences["x"].numpy().tolist(), lengths["x"].numpy().tolist()
+    ([[7, 7]], [2])
     """
     texts = np.asarray(convert(serialized, "string").array)
     if texts.ndim > 1:

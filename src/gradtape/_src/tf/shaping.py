@@ -58,7 +58,7 @@ def picked(x: Tensor, positions: Any, axis: int) -> Tensor:
 def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
     """Repeat the tensor `multiples[i]` times along axis i.
 
-    >>> tile([1, 2], [2]).numpy().tolist()
+    >>> tf.tile([1, 2], [2]).numpy().tolist()
     [1, 2, 1, 2]
     """
     x, plain = operand(input), integers(multiples, "Tile", "Tmultiples")
@@ -86,7 +86,7 @@ def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> T
 def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Every element (or slice along an axis) as often as `repeats` says; without an axis the tensor is flattened.
 
-    >>> repeat([3, 4], [1, 2], axis=0).numpy().tolist()
+    >>> tf.repeat([3, 4], [1, 2], axis=0).numpy().tolist()
     [3, 4, 4]
     """
     x = operand(input)
@@ -147,7 +147,7 @@ def _dynamic_repeat(x: Tensor, counts: Tensor, at: int) -> Tensor:
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     """Coordinate grids: one tensor for each vector, all of the shape that they span together.
 
-    >>> [g.numpy().tolist() for g in meshgrid([1, 2], [3, 4])]
+    >>> [g.numpy().tolist() for g in tf.meshgrid([1, 2], [3, 4])]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
     indexing = kwargs.pop("indexing", "xy")
@@ -180,11 +180,11 @@ def pad(
 ) -> Tensor:
     """Pad every axis at both ends, with a constant or a mirror image of the elements.
 
-    >>> pad([1, 2, 3], [[1, 2]]).numpy().tolist()
+    >>> tf.pad([1, 2, 3], [[1, 2]]).numpy().tolist()
     [0, 1, 2, 3, 0, 0]
-    >>> pad([1, 2, 3], [[1, 2]], "REFLECT").numpy().tolist()
+    >>> tf.pad([1, 2, 3], [[1, 2]], "REFLECT").numpy().tolist()
     [2, 1, 2, 3, 2, 1]
-    >>> pad([1, 2, 3], [[1, 2]], "SYMMETRIC").numpy().tolist()
+    >>> tf.pad([1, 2, 3], [[1, 2]], "SYMMETRIC").numpy().tolist()
     [1, 1, 2, 3, 3, 2]
     """
     if not isinstance(mode, str):
@@ -256,7 +256,7 @@ def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
 def roll(input: TensorLike, shift: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Shift elements along axes, cyclically.
 
-    >>> roll([1, 2, 3, 4], 1, 0).numpy().tolist()
+    >>> tf.roll([1, 2, 3, 4], 1, 0).numpy().tolist()
     [4, 1, 2, 3]
     """
     x, given = operand(input), index_operand(shift, "Roll", "Tshift", empty=False)
@@ -296,7 +296,7 @@ def reverse_sequence(
 ) -> Tensor:
     """Reverse the first `seq_lengths[i]` elements of row i.
 
-    >>> reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1, batch_axis=0).numpy().tolist()
+    >>> tf.reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1, batch_axis=0).numpy().tolist()
     [[2, 1, 3], [6, 5, 4]]
     """
     if seq_axis is None:
@@ -339,7 +339,7 @@ _LENGTHS = Rule(_wrong_length, _not_a_length, lambda interval, size, axis: inter
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """A block: where it begins, and its size along every axis (-1: up to the end).
 
-    >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy().tolist()
+    >>> tf.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy().tolist()
     [[2, 3], [5, 6]]
     """
     x, sizes = operand(input_), shape_of(size, "Slice", "Index", fixed=True)
@@ -430,7 +430,7 @@ def strided_slice(
     begin_mask, end_mask: from the very start, up to the very end. ellipsis_mask: as many axes as are left over.
     new_axis_mask: a new axis of length 1. shrink_axis_mask: one position, whose axis disappears.
 
-    >>> strided_slice([1, 2, 3, 4, 5], [0], [5], [2]).numpy().tolist()
+    >>> tf.strided_slice([1, 2, 3, 4, 5], [0], [5], [2]).numpy().tolist()
     [1, 3, 5]
     """
     x = operand(input_)
@@ -488,7 +488,7 @@ def _slice_ends(given: Any) -> Axes:
 def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
     """True for the first `lengths[i]` places of row i.
 
-    >>> sequence_mask([1, 3], 4).numpy().astype(int).tolist()
+    >>> tf.sequence_mask([1, 3], 4).numpy().astype(int).tolist()
     [[1, 0, 0, 0], [1, 1, 1, 0]]
     """
     given = operand(lengths)
@@ -529,18 +529,30 @@ def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, n
 
 
 def parallel_stack(values: TensorLike, name: str = "parallel_stack") -> Tensor:
-    """`stack` along a new first axis. Eager tensors are already computed, so nothing runs in parallel."""
+    """`stack` along a new first axis. Eager tensors are already computed, so nothing runs in parallel.
+
+    >>> tf.parallel_stack([[1, 2], [3, 4]]).numpy().tolist()
+    [[1, 2], [3, 4]]
+    """
     return stack(values, axis=0)
 
 
 def shape_n(input: TensorLike, out_type: Any = "int32", name: str | None = None) -> list[Tensor]:
-    """The shapes of several tensors."""
+    """The shapes of several tensors.
+
+    >>> [s.numpy().tolist() for s in tf.shape_n([tf.zeros([2]), tf.zeros([3, 4])])]
+    [[2], [3, 4]]
+    """
     kind = index_type(out_type, "ShapeN")
     return [wrap(np.array(operand(x).array.shape, kind)) for x in _listed(input, "ShapeN")]
 
 
 def identity_n(input: TensorLike, name: str | None = None) -> list[Tensor]:
-    """Copies of the tensors."""
+    """Copies of the tensors.
+
+    >>> [t.numpy() for t in tf.identity_n([1.0, 2.0])]
+    [np.float32(1.0), np.float32(2.0)]
+    """
     tensors = [operand(x) for x in _listed(input, "IdentityN")]
     return joined([array.identity(x) for x in tensors], [x for x in tensors if is_differentiable(x.array)])
 
@@ -560,13 +572,21 @@ def _listed(values: Any, op: str) -> list[Any]:
 
 
 def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
-    """The same values; TensorFlow has no gradient through this op."""
+    """The same values; TensorFlow has no gradient through this op.
+
+    >>> tf.guarantee_const([1.0, 2.0]).numpy().tolist()
+    [1.0, 2.0]
+    """
     result: Tensor = scatter.guarantee_const(operand(input))
     return result
 
 
 def get_static_value(tensor: TensorLike | SparseTensor, partial: bool = False) -> Any:
-    """The value as a NumPy array, or None where it is not known while a function is traced."""
+    """The value as a NumPy array, or None where it is not known while a function is traced.
+
+    >>> tf.get_static_value(tf.constant([1, 2]))
+    array([1, 2], dtype=int32)
+    """
     if is_composite(tensor):
         return None
     known = convert(tensor)
@@ -577,7 +597,7 @@ def get_static_value(tensor: TensorLike | SparseTensor, partial: bool = False) -
 def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
     """The same bytes, read as another dtype.
 
-    >>> hex(bitcast(1.0, "uint32").numpy().item())
+    >>> hex(tf.bitcast(1.0, "uint32").numpy().item())
     '0x3f800000'
     """
     x, wanted = operand(input), element_type(type)
@@ -605,7 +625,7 @@ _FLAT_INDEX = index.WITHIN._replace(
 def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
     """Flat positions as coordinates: one row for each axis.
 
-    >>> unravel_index([1, 5], [2, 3]).numpy().tolist()
+    >>> tf.unravel_index([1, 5], [2, 3]).numpy().tolist()
     [[0, 1], [1, 2]]
     """
     flat = index_operand(indices, "UnravelIndex", "Tidx", empty=False)

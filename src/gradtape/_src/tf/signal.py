@@ -148,12 +148,66 @@ def _complex_transform(count: int, inverse: bool, name: str, doc: str) -> Callab
     return transform
 
 
-fft = _complex_transform(1, False, "fft", "The Fourier transform of the last axis.")
-ifft = _complex_transform(1, True, "ifft", "The inverse Fourier transform of the last axis.")
-fft2d = _complex_transform(2, False, "fft2d", "The Fourier transform of the last two axes.")
-ifft2d = _complex_transform(2, True, "ifft2d", "The inverse Fourier transform of the last two axes.")
-fft3d = _complex_transform(3, False, "fft3d", "The Fourier transform of the last three axes.")
-ifft3d = _complex_transform(3, True, "ifft3d", "The inverse Fourier transform of the last three axes.")
+fft = _complex_transform(
+    1,
+    False,
+    "fft",
+    """The Fourier transform of the last axis.
+
+>>> tf.signal.fft(tf.constant([1.0, 0.0, 0.0, 0.0], tf.complex64)).numpy().real.tolist()
+[1.0, 1.0, 1.0, 1.0]
+""",
+)
+ifft = _complex_transform(
+    1,
+    True,
+    "ifft",
+    """The inverse Fourier transform of the last axis.
+
+>>> tf.signal.ifft(tf.constant([4.0, 0.0, 0.0, 0.0], tf.complex64)).numpy().real.tolist()
+[1.0, 1.0, 1.0, 1.0]
+""",
+)
+fft2d = _complex_transform(
+    2,
+    False,
+    "fft2d",
+    """The Fourier transform of the last two axes.
+
+>>> tf.signal.fft2d(tf.ones([2, 2], tf.complex64)).numpy().real.tolist()
+[[4.0, 0.0], [0.0, 0.0]]
+""",
+)
+ifft2d = _complex_transform(
+    2,
+    True,
+    "ifft2d",
+    """The inverse Fourier transform of the last two axes.
+
+>>> tf.signal.ifft2d(tf.constant([[4.0, 0.0], [0.0, 0.0]], tf.complex64)).numpy().real.tolist()
+[[1.0, 1.0], [1.0, 1.0]]
+""",
+)
+fft3d = _complex_transform(
+    3,
+    False,
+    "fft3d",
+    """The Fourier transform of the last three axes.
+
+>>> tf.signal.fft3d(tf.ones([1, 2, 2], tf.complex64)).numpy().real.tolist()
+[[[4.0, 0.0], [0.0, 0.0]]]
+""",
+)
+ifft3d = _complex_transform(
+    3,
+    True,
+    "ifft3d",
+    """The inverse Fourier transform of the last three axes.
+
+>>> tf.signal.ifft3d(tf.constant([[[4.0, 0.0], [0.0, 0.0]]], tf.complex64)).numpy().real.tolist()
+[[[1.0, 1.0], [1.0, 1.0]]]
+""",
+)
 
 
 def _real_transform(count: int, name: str, doc: str) -> Callable[..., Tensor]:
@@ -199,12 +253,62 @@ def _half_to_real(x: Tensor, axes: tuple[int, ...], fft_length: Any, op: str) ->
     return result
 
 
-rfft = _real_transform(1, "rfft", "The Fourier transform of real numbers: the first half of the last axis.")
-irfft = _real_inverse(1, "irfft", "Real numbers from half of their Fourier transform.")
-rfft2d = _real_transform(2, "rfft2d", "The two-dimensional transform of real numbers: half of the last axis.")
-irfft2d = _real_inverse(2, "irfft2d", "Real numbers from half of their two-dimensional transform.")
-rfft3d = _real_transform(3, "rfft3d", "The three-dimensional transform of real numbers: half of the last axis.")
-irfft3d = _real_inverse(3, "irfft3d", "Real numbers from half of their three-dimensional transform.")
+rfft = _real_transform(
+    1,
+    "rfft",
+    """The Fourier transform of real numbers: the first half of the last axis.
+
+>>> tf.signal.rfft([1.0, 0.0, -1.0, 0.0]).numpy().tolist()
+[0j, (2+0j), 0j]
+""",
+)
+irfft = _real_inverse(
+    1,
+    "irfft",
+    """Real numbers from half of their Fourier transform.
+
+>>> print(tf.signal.irfft(tf.signal.rfft([1.0, 2.0, 3.0, 4.0])).numpy().round(4))
+[1. 2. 3. 4.]
+""",
+)
+rfft2d = _real_transform(
+    2,
+    "rfft2d",
+    """The two-dimensional transform of real numbers: half of the last axis.
+
+>>> tf.signal.rfft2d([[1.0, 1.0], [1.0, 1.0]]).numpy().tolist()
+[[(4+0j), 0j], [0j, 0j]]
+""",
+)
+irfft2d = _real_inverse(
+    2,
+    "irfft2d",
+    """Real numbers from half of their two-dimensional transform.
+
+>>> print(tf.signal.irfft2d(tf.signal.rfft2d([[1.0, 2.0], [3.0, 4.0]])).numpy().round(4))
+[[1. 2.]
+ [3. 4.]]
+""",
+)
+rfft3d = _real_transform(
+    3,
+    "rfft3d",
+    """The three-dimensional transform of real numbers: half of the last axis.
+
+>>> tf.signal.rfft3d(tf.ones([2, 2, 8])).shape
+TensorShape([2, 2, 5])
+""",
+)
+irfft3d = _real_inverse(
+    3,
+    "irfft3d",
+    """Real numbers from half of their three-dimensional transform.
+
+>>> print(tf.signal.irfft3d(tf.signal.rfft3d([[[1.0, 2.0], [3.0, 4.0]]])).numpy().round(4))
+[[[1. 2.]
+  [3. 4.]]]
+""",
+)
 
 
 def _nd_axes(x: Tensor, fft_length: Any, axes: Any) -> tuple[int, ...]:
@@ -228,14 +332,22 @@ def _normed(result: Tensor, norm: str | None, points: int, inverse: bool) -> Ten
 def fftnd(
     input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The Fourier transform over any axes, all of them by default."""
+    """The Fourier transform over any axes, all of them by default.
+
+    >>> tf.signal.fftnd(tf.ones([2, 2], tf.complex64), axes=[0]).numpy().real.tolist()
+    [[2.0, 2.0], [0.0, 0.0]]
+    """
     return _nd(input_tensor, fft_length, axes, norm, inverse=False)
 
 
 def ifftnd(
     input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The inverse Fourier transform over any axes, all of them by default."""
+    """The inverse Fourier transform over any axes, all of them by default.
+
+    >>> tf.signal.ifftnd(tf.constant([[4.0, 0.0], [0.0, 0.0]], tf.complex64)).numpy().real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     return _nd(input_tensor, fft_length, axes, norm, inverse=True)
 
 
@@ -252,7 +364,11 @@ def _nd(input_tensor: Any, fft_length: Any, axes: Any, norm: str | None, inverse
 def rfftnd(
     input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The transform of real numbers over any axes: of the last one given, half is kept."""
+    """The transform of real numbers over any axes: of the last one given, half is kept.
+
+    >>> tf.signal.rfftnd(tf.ones([4, 8]), axes=[1]).shape
+    TensorShape([4, 5])
+    """
     x = _real_input(operand(input_tensor), "RFFTND", 1)
     over = _nd_axes(x, fft_length, axes)
     if fft_length is not None:
@@ -264,7 +380,12 @@ def rfftnd(
 def irfftnd(
     input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """Real numbers from half of their transform over any axes."""
+    """Real numbers from half of their transform over any axes.
+
+    >>> print(tf.signal.irfftnd(tf.signal.rfftnd([[1.0, 2.0], [3.0, 4.0]])).numpy().round(4))
+    [[1. 2.]
+     [3. 4.]]
+    """
     x = _complex_input(operand(input_tensor), "IRFFTND", 1)
     over = _nd_axes(x, fft_length, axes)
     result = _half_to_real(x, over, fft_length, "IRFFTND")
@@ -274,14 +395,18 @@ def irfftnd(
 def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """Move the zero frequency to the middle.
 
-    >>> fftshift([0.0, 1.0, 2.0, -2.0, -1.0]).numpy().tolist()
+    >>> tf.signal.fftshift([0.0, 1.0, 2.0, -2.0, -1.0]).numpy().tolist()
     [-2.0, -1.0, 0.0, 1.0, 2.0]
     """
     return _shift(x, axes, lambda n: n // 2)
 
 
 def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`.
+
+    >>> tf.signal.ifftshift(tf.signal.fftshift([0, 1, 2, 3, 4])).numpy().tolist()
+    [0, 1, 2, 3, 4]
+    """
     return _shift(x, axes, lambda n: -(n // 2))
 
 
@@ -315,7 +440,7 @@ def dct(
 ) -> Tensor:
     """The cosine transform of an axis, of type 1, 2, 3 or 4; scaled as SciPy scales it.
 
-    >>> print(dct([1.0, 2.0, 3.0, 4.0]).numpy().round(3))
+    >>> print(tf.signal.dct([1.0, 2.0, 3.0, 4.0]).numpy().round(3))
     [20.    -6.309  0.    -0.448]
     """
     _checked_dct(type, n, norm)
@@ -402,7 +527,12 @@ def _real_part(x: Tensor) -> Tensor:
 def idct(
     input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The inverse cosine transform: the transform of the inverse type (2 and 3 undo each other, 1 and 4 themselves)."""
+    """The inverse cosine transform: the transform of the inverse type (2 and 3 undo each other, 1 and 4 themselves).
+
+    >>> x = tf.constant([1.0, 2.0, 3.0])
+    >>> print(tf.signal.idct(tf.signal.dct(x, norm="ortho"), norm="ortho").numpy().round(4))
+    [1. 2. 3.]
+    """
     _checked_dct(type, n, norm)
     return dct(input, {1: 1, 2: 3, 3: 2, 4: 4}[type], n, axis, norm)
 
@@ -419,7 +549,7 @@ def frame(
 ) -> Tensor:
     """Windows of an axis, overlapping or not; with `pad_end` the last ones are filled up with `pad_value`.
 
-    >>> frame([0, 1, 2, 3, 4], 3, 2).numpy().tolist()
+    >>> tf.signal.frame([0, 1, 2, 3, 4], 3, 2).numpy().tolist()
     [[0, 1, 2], [2, 3, 4]]
     """
     x, pad_end = operand(signal), truth(pad_end)
@@ -457,7 +587,7 @@ def _pad_value(value: Any, dtype: DType) -> Tensor:
 def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
     """Add frames [..., frames, length] that are `frame_step` apart: the transpose of `frame`.
 
-    >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy().tolist()
+    >>> tf.signal.overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy().tolist()
     [1.0, 1.0, 2.0, 1.0, 1.0]
     """
     x = operand(signal)
@@ -505,17 +635,29 @@ def _window_length(given: Any, least: int = 0) -> int:
 
 
 def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
-    """A raised cosine that is 0 at its ends."""
+    """A raised cosine that is 0 at its ends.
+
+    >>> print(tf.signal.hann_window(4).numpy().round(4))
+    [0.  0.5 1.  0.5]
+    """
     return _cosine_window(window_length, periodic, dtype, 0.5, 0.5)
 
 
 def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
-    """A raised cosine that is 0.08 at its ends."""
+    """A raised cosine that is 0.08 at its ends.
+
+    >>> print(tf.signal.hamming_window(4).numpy().round(4))
+    [0.08 0.54 1.   0.54]
+    """
     return _cosine_window(window_length, periodic, dtype, 0.54, 0.46)
 
 
 def vorbis_window(window_length: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
-    """The power-complementary window of the Vorbis format."""
+    """The power-complementary window of the Vorbis format.
+
+    >>> print(tf.signal.vorbis_window(4).numpy().round(4))
+    [0.228  0.9737 0.9737 0.228 ]
+    """
     length, kind = _window_length(window_length), _window_dtype(dtype)
     inner = np.sin(np.pi / max(length, 1) * (np.arange(length) + 0.5))
     return wrap(np.sin(np.pi / 2 * inner * inner).astype(kind))
@@ -532,7 +674,11 @@ def _kaiser(length: int, beta: float) -> Any:
 def kaiser_window(
     window_length: Any, beta: TensorLike = 12.0, dtype: Any = "float32", name: str | None = None
 ) -> Tensor:
-    """The Kaiser window."""
+    """The Kaiser window.
+
+    >>> print(tf.signal.kaiser_window(3, beta=2.0).numpy().round(4))
+    [0.4387 1.     0.4387]
+    """
     kind = _window_dtype(dtype)
     return wrap(_kaiser(_window_length(window_length, 1), _beta(beta)).astype(kind))
 
@@ -549,7 +695,11 @@ def _beta(given: Any) -> float:
 def kaiser_bessel_derived_window(
     window_length: Any, beta: TensorLike = 12.0, dtype: Any = "float32", name: str | None = None
 ) -> Tensor:
-    """The window made of running sums of a Kaiser window: squared halves add up to 1."""
+    """The window made of running sums of a Kaiser window: squared halves add up to 1.
+
+    >>> print(tf.signal.kaiser_bessel_derived_window(4).numpy().round(4))
+    [0.0073 1.     1.     0.0073]
+    """
     kind = _window_dtype(dtype)
     sums = np.cumsum(_kaiser(_window_length(window_length) // 2 + 1, _beta(beta)))
     half = np.sqrt(sums[:-1] / sums[-1])
@@ -572,7 +722,7 @@ def stft(
 ) -> Tensor:
     """The short-time Fourier transform: windowed frames of the last axis, transformed. [..., frames, bins].
 
-    >>> stft([0.0, 1.0, 0.0, -1.0] * 8, frame_length=8, frame_step=4).shape
+    >>> tf.signal.stft([0.0, 1.0, 0.0, -1.0] * 8, frame_length=8, frame_step=4).shape
     TensorShape([7, 5])
     """
     x = operand(signals)
@@ -588,7 +738,12 @@ def stft(
 
 
 def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_window, name: str | None = None) -> Window:
-    """The window with which `inverse_stft` undoes `stft`: the forward one over the sum of its overlapping squares."""
+    """The window with which `inverse_stft` undoes `stft`: the forward one over the sum of its overlapping squares.
+
+    >>> window = tf.signal.inverse_stft_window_fn(frame_step=2)
+    >>> print(window(4, dtype=tf.float32).numpy().round(4))
+    [0. 1. 1. 1.]
+    """
     step = count_of(frame_step, "frame_step")
 
     def inverse_window(frame_length: Any, dtype: Any = "float32") -> Tensor:
@@ -611,7 +766,14 @@ def inverse_stft(
     window_fn: Window | None = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """A signal from its short-time transform: frames back, windowed, overlapped and added."""
+    """A signal from its short-time transform: frames back, windowed, overlapped and added.
+
+    >>> x = tf.sin(tf.range(16.0))
+    >>> window = tf.signal.inverse_stft_window_fn(2)
+    >>> y = tf.signal.inverse_stft(tf.signal.stft(x, 4, 2), 4, 2, window_fn=window)
+    >>> bool(tf.reduce_max(tf.abs(x - y)[2:-2]) < 1e-5)
+    True
+    """
     x = operand(stfts)
     if len(x.array.shape) < 2:
         raise ValueError(f"stfts should have at least 2 dimensions (frames and bins). Received: {x.shape}")
@@ -636,7 +798,11 @@ def mdct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The modified cosine transform: half-overlapping frames of length 2 N, folded to N coefficients each."""
+    """The modified cosine transform: half-overlapping frames of length 2 N, folded to N coefficients each.
+
+    >>> tf.signal.mdct(tf.range(16.0), frame_length=4).shape
+    TensorShape([7, 2])
+    """
     length, pad_end = count_of(frame_length, "frame_length"), truth(pad_end)
     if length % 4:
         raise ValueError(f"The frame length must be a multiple of 4. Received: {length}")
@@ -651,7 +817,13 @@ def mdct(
 def inverse_mdct(
     mdcts: Any, window_fn: Window | None = vorbis_window, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The inverse of `mdct`, for samples that lie in two frames."""
+    """The inverse of `mdct`, for samples that lie in two frames.
+
+    >>> x = tf.sin(tf.range(16.0))
+    >>> y = tf.signal.inverse_mdct(tf.signal.mdct(x, 4, norm="ortho"), norm="ortho")
+    >>> bool(tf.reduce_max(tf.abs(x - y)[2:-2]) < 1e-5)
+    True
+    """
     x = operand(mdcts)
     if len(x.array.shape) < 2 or x.dtype not in (float32, as_dtype("float64")):
         raise ValueError(f"mdcts must be at least rank 2 and of tf.float32 or tf.float64. Received: {x!r}")
@@ -689,7 +861,7 @@ def linear_to_mel_weight_matrix(
 ) -> Tensor:
     """The matrix [spectrogram bins, mel bins] of triangles, evenly spaced on the mel scale.
 
-    >>> linear_to_mel_weight_matrix(4, 17, 8000, 100.0, 3800.0).shape
+    >>> tf.signal.linear_to_mel_weight_matrix(4, 17, 8000, 100.0, 3800.0).shape
     TensorShape([17, 4])
     """
     kind = _window_dtype(dtype)
@@ -727,7 +899,11 @@ def linear_to_mel_weight_matrix(
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
-    """The mel-frequency cepstral coefficients of log-magnitude mel spectrograms: a scaled cosine transform."""
+    """The mel-frequency cepstral coefficients of log-magnitude mel spectrograms: a scaled cosine transform.
+
+    >>> tf.signal.mfccs_from_log_mel_spectrograms(tf.ones([5, 40])).shape
+    TensorShape([5, 40])
+    """
     x = operand(log_mel_spectrograms)
     if not x.array.shape:
         raise errors.invalid_argument("slice index -1 of dimension 0 out of bounds.", "StridedSlice")

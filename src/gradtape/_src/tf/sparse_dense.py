@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> SparseTensor:
-    """The nonzero elements of a tensor, as a sparse tensor."""
+    """The nonzero elements of a tensor, as a sparse tensor.
+
+    >>> tf.sparse.from_dense([[1, 0], [0, 2]]).indices.numpy().tolist()
+    [[0, 0], [1, 1]]
+    """
     x = operand(tensor)
     if not x.array.shape:
         raise errors.invalid_argument("WhereOp : Unhandled input: the tensor is a scalar.", "Where")
@@ -36,7 +40,11 @@ def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> Sp
 def to_dense(
     sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
-    """All elements, with `default_value` (0) where there is none."""
+    """All elements, with `default_value` (0) where there is none.
+
+    >>> tf.sparse.to_dense(tf.SparseTensor([[1]], [5], [3]), default_value=-1).numpy().tolist()
+    [-1, 5, -1]
+    """
     if not isinstance(sp_input, SparseTensor):
         raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
     if default_value is not None and operand(default_value, sp_input.dtype).array.shape:

@@ -77,12 +77,22 @@ def _sum_with_dense(sparse: SparseTensor, dense: Tensor) -> Tensor:
 
 
 def maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The larger of two sparse tensors, wherever one of them has an element; missing ones are 0."""
+    """The larger of two sparse tensors, wherever one of them has an element; missing ones are 0.
+
+    >>> a, b = tf.sparse.from_dense([1, 0, -3]), tf.sparse.from_dense([0, 5, 0])
+    >>> tf.sparse.to_dense(tf.sparse.maximum(a, b)).numpy().tolist()
+    [1, 5, 0]
+    """
     return _elementwise(math.maximum, sp_a, sp_b, "SparseSparseMaximum")
 
 
 def minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The smaller of two sparse tensors, wherever one of them has an element; missing ones are 0."""
+    """The smaller of two sparse tensors, wherever one of them has an element; missing ones are 0.
+
+    >>> a, b = tf.sparse.from_dense([1, 0, -3]), tf.sparse.from_dense([0, 5, 0])
+    >>> tf.sparse.to_dense(tf.sparse.minimum(a, b)).numpy().tolist()
+    [0, 0, -3]
+    """
     return _elementwise(math.minimum, sp_a, sp_b, "SparseSparseMinimum")
 
 
@@ -121,7 +131,11 @@ def reduce_max(
     output_is_sparse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The largest of the elements along axes; missing elements do not count, and where all are missing it is 0."""
+    """The largest of the elements along axes; missing elements do not count, and where all are missing it is 0.
+
+    >>> tf.sparse.reduce_max(tf.sparse.from_dense([[1, 3], [0, 2]]), axis=1).numpy().tolist()
+    [3, 2]
+    """
     return _reduced(segments.unsorted_segment_max, sp_input, axis, keepdims, output_is_sparse, "SparseReduceMax")
 
 
@@ -269,7 +283,11 @@ def segment_mean(
     name: str | None = None,
     sparse_gradient: bool = False,
 ) -> Tensor:
-    """The mean of some rows for each segment; segments without rows are 0."""
+    """The mean of some rows for each segment; segments without rows are 0.
+
+    >>> tf.sparse.segment_mean([[1.0], [3.0], [9.0]], indices=[0, 1], segment_ids=[0, 0]).numpy().tolist()
+    [[2.0]]
+    """
     total, counts = _in_segments(data, indices, segment_ids, num_segments, "SparseSegmentMean")
     return _divided(total, np.maximum(counts, 1))
 
@@ -282,7 +300,11 @@ def segment_sqrt_n(
     name: str | None = None,
     sparse_gradient: bool = False,
 ) -> Tensor:
-    """The sum of some rows for each segment, divided by the square root of their number."""
+    """The sum of some rows for each segment, divided by the square root of their number.
+
+    >>> tf.sparse.segment_sqrt_n([[2.0], [2.0]] * 2, indices=[0, 1, 2, 3], segment_ids=[0, 0, 0, 0]).numpy().tolist()
+    [[4.0]]
+    """
     total, counts = _in_segments(data, indices, segment_ids, num_segments, "SparseSegmentSqrtN")
     return _divided(total, np.sqrt(np.maximum(counts, 1)))
 
@@ -419,7 +441,11 @@ def to_indicator(sp_input: SparseTensor, vocab_size: Any, name: str | None = Non
 
 
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = float32, name: str | None = None) -> SparseTensor:
-    """The identity matrix, as a sparse tensor."""
+    """The identity matrix, as a sparse tensor.
+
+    >>> tf.sparse.to_dense(tf.sparse.eye(2)).numpy().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     rows = int(known(convert(num_rows)))
     columns = rows if num_columns is None else int(known(convert(num_columns)))
     diagonal = np.arange(min(rows, columns))

@@ -143,7 +143,11 @@ def _inferred(wanted: list[int], have: int, sizes: ndarray) -> list[int]:
 
 
 def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = None) -> SparseTensor:
-    """Insert an axis of length 1, at the end by default."""
+    """Insert an axis of length 1, at the end by default.
+
+    >>> tf.sparse.expand_dims(tf.sparse.from_dense([1, 0, 2])).shape
+    TensorShape([3, 1])
+    """
     where, sizes = coordinates(checked_sparse(sp_input)), sizes_of(sp_input)
     rank = len(sizes)
     place = -1 if axis is None else int(known(convert(axis)))
@@ -157,7 +161,11 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
 
 
 def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
-    """The same elements in a larger shape; without one, in the smallest that has room for them."""
+    """The same elements in a larger shape; without one, in the smallest that has room for them.
+
+    >>> tf.sparse.reset_shape(tf.sparse.from_dense([[1, 0, 0]]), [2, 4]).shape
+    TensorShape([2, 4])
+    """
     where, sizes = coordinates(checked_sparse(sp_input)), sizes_of(sp_input)
     if new_shape is None:
         tight = where.max(axis=0) + 1 if len(where) else np.zeros(len(sizes), np.int64)
@@ -175,7 +183,11 @@ def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
 
 # -- parts -----------------------------------------------------------------------------------------------------------
 def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
-    """The elements for which a vector of booleans, one for each element, is true."""
+    """The elements for which a vector of booleans, one for each element, is true.
+
+    >>> tf.sparse.to_dense(tf.sparse.retain(tf.sparse.from_dense([1, 0, 2]), [False, True])).numpy().tolist()
+    [0, 0, 2]
+    """
     where = coordinates(checked_sparse(sp_input))
     kept = known(convert(to_retain)).astype(bool)
     if kept.shape != (len(where),):
@@ -205,7 +217,12 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
 
 
 def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: str | None = None) -> list[SparseTensor]:
-    """Parts along an axis; the first ones are longer by 1 where the size is no multiple."""
+    """Parts along an axis; the first ones are longer by 1 where the size is no multiple.
+
+    >>> parts = tf.sparse.split(tf.sparse.from_dense([1, 0, 2, 0]), num_split=2, axis=0)
+    >>> [tf.sparse.to_dense(part).numpy().tolist() for part in parts]
+    [[1, 0], [2, 0]]
+    """
     if num_split is None:
         raise ValueError("num_split is required")
     if axis is None:

@@ -52,7 +52,7 @@ special = SimpleNamespace(
 def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of erfc.
 
-    >>> erfcinv([0.5, 1.0]).numpy().round(4)
+    >>> tf.math.erfcinv([0.5, 1.0]).numpy().round(4)
     array([0.4769, 0.    ], dtype=float32)
     """
     result: Tensor = ops.erfcinv(x)
@@ -64,7 +64,7 @@ def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The derivative of order `a` of digamma; NaN where `a` is not a whole number. Only x has a gradient.
 
-    >>> polygamma(1.0, [1.0, 2.0]).numpy().round(4)
+    >>> tf.math.polygamma(1.0, [1.0, 2.0]).numpy().round(4)
     array([1.6449, 0.6449], dtype=float32)
     """
     result: Tensor = ops.polygamma(a, x)
@@ -75,7 +75,7 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
     """Hurwitz' zeta function, the sum of (q + k)**-x over k = 0, 1, ... There is no gradient with respect to x.
 
-    >>> zeta(2.0, [1.0, 2.0]).numpy().round(4)
+    >>> tf.math.zeta(2.0, [1.0, 2.0]).numpy().round(4)
     array([1.6449, 0.6449], dtype=float32)
     """
     result: Tensor = ops.zeta(x, q)
@@ -86,7 +86,7 @@ def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised lower incomplete gamma function P(a, x); both arguments have gradients of every order.
 
-    >>> igamma(2.0, [1.0, 3.0]).numpy().round(4)
+    >>> tf.math.igamma(2.0, [1.0, 3.0]).numpy().round(4)
     array([0.2642, 0.8009], dtype=float32)
     """
     result: Tensor = ops.igamma(a, x)
@@ -97,7 +97,7 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where it is small.
 
-    >>> igammac(2.0, [1.0, 30.0]).numpy()
+    >>> tf.math.igammac(2.0, [1.0, 30.0]).numpy()
     array([7.3575890e-01, 2.9008631e-12], dtype=float32)
     """
     result: Tensor = ops.igammac(a, x)
@@ -110,7 +110,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 
     The arguments have one shape, except for scalars.
 
-    >>> betainc(1.0, 2.0, [0.25, 0.5]).numpy().tolist()
+    >>> tf.math.betainc(1.0, 2.0, [0.25, 0.5]).numpy().tolist()
     [0.4375, 0.75]
     """
     known = next((v for v in (a, b, x) if isinstance(v, Tensor) or converter_of(v) is not None), a)
@@ -136,7 +136,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the beta function of the vectors along the last axis.
 
-    >>> lbeta([[1.0, 2.0], [3.0, 4.0]]).numpy().round(4)
+    >>> tf.math.lbeta([[1.0, 2.0], [3.0, 4.0]]).numpy().round(4)
     array([-0.6931, -4.0943], dtype=float32)
     """
     x = operand(x)
@@ -150,7 +150,7 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
 def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0; integers are divided as floats.
 
-    >>> divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy().tolist()
+    >>> tf.math.divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy().tolist()
     [0.0, 0.5]
     """
     x, y = operands(x, y)
@@ -167,7 +167,7 @@ def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """1 / x, and 0 where x is 0.
 
-    >>> reciprocal_no_nan([2.0, 0.0]).numpy().tolist()
+    >>> tf.math.reciprocal_no_nan([2.0, 0.0]).numpy().tolist()
     [0.5, 0.0]
     """
     x = operand(x)
@@ -181,7 +181,7 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
 def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
     """The number next to x1 in the direction of x2.
 
-    >>> float(nextafter(1.0, 2.0)) - 1
+    >>> float(tf.math.nextafter(1.0, 2.0)) - 1
     1.1920928955078125e-07
     """
     x, y = operands(x1, x2) if is_library(x1) or is_library(x2) else (tensor_or(v, float32) for v in (x1, x2))
@@ -195,7 +195,7 @@ def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor
 def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """Division towards zero.
 
-    >>> truncatediv([7, -7], [2, 2]).numpy().tolist()
+    >>> tf.truncatediv([7, -7], [2, 2]).numpy().tolist()
     [3, -3]
     """
     x, y = operands(x, y)
@@ -210,7 +210,7 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """x clipped to [0, 6].
 
-    >>> relu6([-1.0, 3.0, 8.0]).numpy().tolist()
+    >>> tf.nn.relu6([-1.0, 3.0, 8.0]).numpy().tolist()
     [0.0, 3.0, 6.0]
     """
     result: Tensor = ops.relu6(features)
@@ -221,7 +221,7 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """x where x is positive, alpha * x elsewhere; integers become float32.
 
-    >>> leaky_relu([-1.0, 2.0]).numpy().tolist()
+    >>> tf.nn.leaky_relu([-1.0, 2.0]).numpy().tolist()
     [-0.2..., 2.0]
     """
     x = convert(features)
@@ -254,7 +254,7 @@ def _slope(alpha: Any) -> Tensor:
 def elu(features: TensorLike, name: str | None = None) -> Tensor:
     """x where x is positive, exp(x) - 1 elsewhere.
 
-    >>> elu([-1.0, 2.0]).numpy().round(4)
+    >>> tf.nn.elu([-1.0, 2.0]).numpy().round(4)
     array([-0.6321,  2.    ], dtype=float32)
     """
     result: Tensor = ops.elu(features)
@@ -265,7 +265,7 @@ def elu(features: TensorLike, name: str | None = None) -> Tensor:
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
     """The scaled elu that keeps mean 0 and variance 1.
 
-    >>> selu([-1.0, 1.0]).numpy().round(4)
+    >>> tf.nn.selu([-1.0, 1.0]).numpy().round(4)
     array([-1.1113,  1.0507], dtype=float32)
     """
     result: Tensor = ops.selu(features)
@@ -276,7 +276,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
     """x times the normal distribution function of x, or a formula with tanh that comes close to it.
 
-    >>> gelu([-1.0, 1.0]).numpy().round(4)
+    >>> tf.nn.gelu([-1.0, 1.0]).numpy().round(4)
     array([-0.1587,  0.8413], dtype=float32)
     """
     x = convert(features)
@@ -290,7 +290,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 def silu(features: Any, beta: Any = 1.0) -> Tensor:
     """x * sigmoid(beta * x).
 
-    >>> silu([-1.0, 1.0]).numpy().round(4)
+    >>> tf.nn.silu([-1.0, 1.0]).numpy().round(4)
     array([-0.2689,  0.7311], dtype=float32)
     """
     x = operand(features)
@@ -307,7 +307,7 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
     """x / (1 + |x|).
 
-    >>> softsign([-1.0, 3.0]).numpy().tolist()
+    >>> tf.nn.softsign([-1.0, 3.0]).numpy().tolist()
     [-0.5, 0.75]
     """
     result: Tensor = ops.softsign(features)
@@ -317,7 +317,7 @@ def softsign(features: TensorLike, name: str | None = None) -> Tensor:
 def crelu(features: TensorLike, axis: Any = -1, name: str | None = None) -> Tensor:
     """relu of x and of -x, side by side along an axis.
 
-    >>> crelu([-1.0, 2.0]).numpy().tolist()
+    >>> tf.nn.crelu([-1.0, 2.0]).numpy().tolist()
     [0.0, 2.0, 1.0, 0.0]
     """
     x = operand(features)

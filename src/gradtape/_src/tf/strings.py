@@ -62,7 +62,7 @@ def _changed_case(input: Any, encoding: Any, op: str, ascii_only: Any, unicode: 
 def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
     """Texts in lower case: ASCII letters only, or all letters with `encoding="utf-8"`.
 
-    >>> lower(["Hello", "É"], encoding="utf-8").numpy().tolist()
+    >>> tf.strings.lower(["Hello", "É"], encoding="utf-8").numpy().tolist()
     [b'hello', b'\\xc3\\xa9']
     """
     return _changed_case(input, encoding, "StringLower", bytes.lower, str.lower)
@@ -72,7 +72,7 @@ def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
 def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
     """Texts in upper case: ASCII letters only, or all letters with `encoding="utf-8"`.
 
-    >>> upper(["Hello"]).numpy().tolist()
+    >>> tf.strings.upper(["Hello"]).numpy().tolist()
     [b'HELLO']
     """
     return _changed_case(input, encoding, "StringUpper", bytes.upper, str.upper)
@@ -82,7 +82,7 @@ def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
 def strip(input: Any, name: str | None = None) -> Any:
     """Texts without ASCII whitespace at their ends.
 
-    >>> strip([" a b ", "c\\n"]).numpy().tolist()
+    >>> tf.strings.strip([" a b ", "c\\n"]).numpy().tolist()
     [b'a b', b'c']
     """
     texts = texts_of(input, "StringStrip")
@@ -94,7 +94,7 @@ def strip(input: Any, name: str | None = None) -> Any:
 def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     """How many bytes each text has, or how many characters with `unit="UTF8_CHAR"`.
 
-    >>> length(["abc", "é"]).numpy().tolist(), length("é", unit="UTF8_CHAR").numpy().item()
+    >>> tf.strings.length(["abc", "é"]).numpy().tolist(), tf.strings.length("é", unit="UTF8_CHAR").numpy().item()
     ([3, 2], 1)
     """
     texts = texts_of(input, "StringLength")
@@ -119,7 +119,7 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
 
     `pos` counts from the end if it is negative. `pos` and `len` have one shape, which broadcasts against the texts'.
 
-    >>> substr(["hello", "world"], 1, 3).numpy().tolist()
+    >>> tf.strings.substr(["hello", "world"], 1, 3).numpy().tolist()
     [b'ell', b'orl']
     """
     texts = texts_of(input, "Substr")
@@ -208,7 +208,7 @@ def _characters(i: int, row: bytes, start: int, count: int) -> bytes:
 def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
     """Join the texts of several tensors, element by element; scalars go with every element.
 
-    >>> join([["a", "b"], "!"], separator="-").numpy().tolist()
+    >>> tf.strings.join([["a", "b"], "!"], separator="-").numpy().tolist()
     [b'a-!', b'b-!']
     """
     if not isinstance(inputs, (list, tuple, Tensor, ndarray)):
@@ -259,7 +259,7 @@ def reduce_join(
 ) -> Any:
     """Join the texts along some axes, first along the first one that is given.
 
-    >>> reduce_join([["a", "b"], ["c", "d"]], axis=1, separator="-").numpy().tolist()
+    >>> tf.strings.reduce_join([["a", "b"], ["c", "d"]], axis=1, separator="-").numpy().tolist()
     [b'a-b', b'c-d']
     """
     between = text_attribute(separator, "separator").encode()
@@ -342,7 +342,7 @@ def unsorted_segment_join(
 ) -> Tensor:
     """Join the texts of each segment, in their order; a segment without texts is empty.
 
-    >>> unsorted_segment_join(["a", "b", "c"], [1, 0, 1], 2, separator="-").numpy().tolist()
+    >>> tf.strings.unsorted_segment_join(["a", "b", "c"], [1, 0, 1], 2, separator="-").numpy().tolist()
     [b'b', b'a-c']
     """
     op, between = "UnsortedSegmentJoin", text_attribute(separator, "separator").encode()
@@ -385,9 +385,9 @@ def _check_segments(texts: ndarray, where: ndarray, segments: ndarray, op: str) 
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
     """Split texts: at whitespace, or at a separator. The parts of a text are a row of a `RaggedTensor`.
 
-    >>> split("a b  c").numpy().tolist()
+    >>> tf.strings.split("a b  c").numpy().tolist()
     [b'a', b'b', b'c']
-    >>> split(["1,2", "3"], sep=",").to_list()
+    >>> tf.strings.split(["1,2", "3"], sep=",").to_list()
     [[b'1', b'2'], [b'3']]
     """
     if is_ragged(input):
@@ -405,7 +405,7 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
 def bytes_split(input: Any, name: str | None = None) -> Any:
     """The bytes of each text, each a text: a row of a `RaggedTensor`.
 
-    >>> bytes_split(["hi", ""]).to_list()
+    >>> tf.strings.bytes_split(["hi", ""]).to_list()
     [[b'h', b'i'], []]
     """
     if is_ragged(input):
@@ -443,7 +443,7 @@ def _compiled(pattern: bytes, op: str) -> regex.Regex:
 def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Any:
     """Replace what matches a regular expression of RE2's syntax, everywhere or once in each text.
 
-    >>> regex_replace(["a1b22"], "[0-9]+", "<\\\\0>").numpy().tolist()
+    >>> tf.strings.regex_replace(["a1b22"], "[0-9]+", "<\\\\0>").numpy().tolist()
     [b'a<1>b<22>']
     """
     plain = isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes))
@@ -458,7 +458,7 @@ def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool =
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
     """Whether a regular expression of RE2's syntax matches each text as a whole.
 
-    >>> regex_full_match(["cat", "cats"], "c.t").numpy().tolist()
+    >>> tf.strings.regex_full_match(["cat", "cats"], "c.t").numpy().tolist()
     [True, False]
     """
     op = "StaticRegexFullMatch" if isinstance(pattern, (str, bytes)) else "RegexFullMatch"
@@ -472,7 +472,7 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
 def to_number(input: Any, out_type: Any = float32, name: str | None = None) -> Any:
     """The numbers that texts say.
 
-    >>> to_number(["1.5", "-inf"]).numpy().tolist(), to_number("7", "int32").numpy().item()
+    >>> tf.strings.to_number(["1.5", "-inf"]).numpy().tolist(), tf.strings.to_number("7", "int32").numpy().item()
     ([1.5, -inf], 7)
     """
     op, dtype = "StringToNumber", as_dtype(out_type)
@@ -499,9 +499,9 @@ def as_string(
 ) -> Any:
     """Numbers as texts, in the formats of C: `%f`, `%e` (scientific), `%g` (shortest), `%d`.
 
-    >>> as_string([1.5, -2.0], precision=2).numpy().tolist()
+    >>> tf.as_string([1.5, -2.0], precision=2).numpy().tolist()
     [b'1.50', b'-2.00']
-    >>> as_string([5, 42], width=4, fill="0").numpy().tolist()
+    >>> tf.as_string([5, 42], width=4, fill="0").numpy().tolist()
     [b'0005', b'0042']
     """
     x = operand(input)
@@ -544,7 +544,7 @@ def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
     """Put the values of tensors in the places of a template; of long axes the first and last `summarize` are shown.
 
-    >>> format("x = {}", (np.arange(10),)).numpy()
+    >>> tf.strings.format("x = {}", (np.arange(10),)).numpy()
     b'x = [0 1 2 ... 7 8 9]'
     """
     parts = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
@@ -600,7 +600,7 @@ def _in_buckets(input: Any, count: Any, op: str, hashed: Callable[[list[bytes]],
 def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any:
     """A bucket for each text by its hash, the same in every process and as in TensorFlow.
 
-    >>> to_hash_bucket(["hello", "world"], 10).numpy().tolist()
+    >>> tf.strings.to_hash_bucket(["hello", "world"], 10).numpy().tolist()
     [8, 1]
     """
     return _in_buckets(input, num_buckets, "StringToHashBucket", hashing.murmur64)
@@ -610,7 +610,7 @@ def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any
 def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Any:
     """A bucket for each text by FarmHash's Fingerprint64: the usual choice.
 
-    >>> to_hash_bucket_fast(["hello", "world"], 10).numpy().tolist()
+    >>> tf.strings.to_hash_bucket_fast(["hello", "world"], 10).numpy().tolist()
     [6, 8]
     """
     return _in_buckets(input, num_buckets, "StringToHashBucketFast", hashing.fingerprint64)
@@ -620,7 +620,7 @@ def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -
 def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Any:
     """A bucket for each text by SipHash with a key of two integers, against texts chosen to collide.
 
-    >>> to_hash_bucket_strong(["hello", "world"], 10, key=[1, 2]).numpy().tolist()
+    >>> tf.strings.to_hash_bucket_strong(["hello", "world"], 10, key=[1, 2]).numpy().tolist()
     [2, 0]
     """
     op = "StringToHashBucketStrong"
@@ -636,7 +636,7 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | No
 def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) -> Tensor:
     """The eight bytes of a hash of each row of a tensor.
 
-    >>> fingerprint([[1, 2], [3, 4]]).numpy().tolist()
+    >>> tf.fingerprint([[1, 2], [3, 4]]).numpy().tolist()
     [[76, 18, 253, 133, 168, 204, 240, 10], [254, 162, 60, 240, 103, 244, 53, 255]]
     """
     op, chosen, values = "Fingerprint", _pattern(method, "Fingerprint"), known(operand(data))
@@ -665,7 +665,7 @@ def ngrams(
 
     `pad_values` are texts for the left and the right end, as many as the width needs, or `padding_width` at most.
 
-    >>> ngrams(["a", "b", "c"], 2).numpy().tolist()
+    >>> tf.strings.ngrams(["a", "b", "c"], 2).numpy().tolist()
     [b'a b', b'b c']
     """
     widths = _widths(ngram_width)

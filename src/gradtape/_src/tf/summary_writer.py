@@ -34,7 +34,20 @@ current_writer: Callable[[], FileWriter | None] = _writer.get
 
 
 class SummaryWriter:
-    """Where summaries go: the base class of what `create_file_writer` and `create_noop_writer` return."""
+    """Where summaries go: the base class of what `create_file_writer` and `create_noop_writer` return.
+
+    >>> import tempfile
+    >>> writer = tf.summary.create_file_writer(tempfile.mkdtemp())
+    >>> isinstance(writer, tf.summary.SummaryWriter)
+    True
+    >>> with writer.as_default(step=1):
+    ...     written = tf.summary.scalar("loss", 0.5)
+    >>> bool(written)
+    True
+    >>> writer.init()
+    >>> writer.flush()
+    >>> writer.close()
+    """
 
     def set_as_default(self, step: Any = None) -> None:
         """Write all summaries from here on to this writer."""

@@ -33,10 +33,31 @@ def wrong_dtype(kind: DType, given: DType) -> errors.InvalidArgumentError:
 class TensorArray:
     """A list of tensors of one dtype. What changes it also returns it, as code that has to run in graphs expects.
 
-    >>> ta = TensorArray("float32", size=2)
+    >>> ta = tf.TensorArray("float32", size=2)
     >>> ta = ta.write(0, 1.0).write(1, 2.0)
     >>> ta.stack().numpy().tolist()
     [1.0, 2.0]
+
+    >>> rows = tf.TensorArray("float32", 0, dynamic_size=True, clear_after_read=False)
+    >>> rows = rows.unstack([[1.0, 2.0], [3.0, 4.0]])
+    >>> rows.read(1).numpy().tolist()
+    [3.0, 4.0]
+    >>> rows.size().numpy().item()
+    2
+    >>> rows.dtype, rows.element_shape, rows.dynamic_size
+    (tf.float32, TensorShape([2]), True)
+    >>> rows.gather([1, 0]).numpy().tolist()
+    [[3.0, 4.0], [1.0, 2.0]]
+    >>> rows.concat().numpy().tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    >>> parts = tf.TensorArray("int32", size=2, infer_shape=False).split([1, 2, 3], lengths=[1, 2])
+    >>> parts.read(1).numpy().tolist()
+    [2, 3]
+    >>> tf.TensorArray("int32", size=3).scatter([2, 0, 1], [7, 8, 9]).stack().numpy().tolist()
+    [8, 9, 7]
+    >>> rows.identity().read(0).numpy().tolist()
+    [1.0, 2.0]
+    >>> rows.close()
     """
 
     def __init__(
@@ -81,12 +102,20 @@ class TensorArray:
 
     @property
     def flow(self) -> Tensor:
-        """A graph's way to order reads and writes; eager code needs none."""
+        """A graph's way to order reads and writes; eager code needs none.
+
+        >>> int(tf.size(tf.TensorArray("float32", size=1).flow))
+        1
+        """
         return wrap(np.asarray(0, np.int32))
 
     @property
     def handle(self) -> None:
-        """A graph's name for the storage; there is none."""
+        """A graph's name for the storage; there is none.
+
+        >>> tf.TensorArray("float32", size=1).handle is None
+        True
+        """
         return None
 
     def size(self, name: str | None = None) -> Tensor:
@@ -228,7 +257,13 @@ class TensorArray:
         self._tensors = []
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
-        """Not supported eagerly: tapes record reads and writes."""
+        """Not supported eagerly: tapes record reads and writes.
+
+        >>> tf.TensorArray("float32", size=1).grad("source")
+        Traceback (most recent call last):
+            ...
+        gradtape.errors.UnimplementedError: TensorArray.grad is not supported when executing eagerly;...
+        """
         raise errors.UnimplementedError(
             None,
             None,

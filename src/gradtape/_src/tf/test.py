@@ -100,7 +100,11 @@ def _numeric(f: Callable[..., Any], arrays: list[Any], position: int, y: Tensor,
 
 # -- devices ---------------------------------------------------------------------------------------------------------
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
-    """Whether ops can run on a GPU, and on one of NVIDIA's with at least a compute capability such as (8, 0)."""
+    """Whether ops can run on a GPU, and on one of NVIDIA's with at least a compute capability such as (8, 0).
+
+    >>> tf.test.is_gpu_available() == bool(tf.config.list_physical_devices("GPU"))
+    True
+    """
     for device in devices.jax_devices("GPU"):
         capability = str(getattr(device, "compute_capability", ""))
         if cuda_only and "." not in capability:
@@ -112,7 +116,11 @@ def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any =
 
 
 def gpu_device_name() -> str:
-    """The name of a GPU, or "" where there is none."""
+    """The name of a GPU, or "" where there is none.
+
+    >>> tf.test.gpu_device_name() in ("", "/device:GPU:0")
+    True
+    """
     return "/device:GPU:0" if devices.logical_devices("GPU") else ""
 
 
@@ -120,7 +128,7 @@ def is_cpu_target_available(target: str) -> bool:
     """Whether this machine has a CPU of this kind.
 
     >>> import platform
-    >>> is_cpu_target_available("x86") == (platform.machine().lower() in ("x86_64", "amd64", "i386", "i686"))
+    >>> tf.test.is_cpu_target_available("x86") == (platform.machine().lower() in ("x86_64", "amd64", "i386", "i686"))
     True
     """
     import platform
@@ -131,22 +139,38 @@ def is_cpu_target_available(target: str) -> bool:
 
 
 def is_built_with_cuda() -> bool:
-    """Whether JAX's support for NVIDIA's GPUs is installed."""
+    """Whether JAX's support for NVIDIA's GPUs is installed.
+
+    >>> tf.test.is_built_with_cuda() in (True, False)
+    True
+    """
     return any(importlib.util.find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
 
 
 def is_built_with_rocm() -> bool:
-    """Whether JAX's support for AMD's GPUs is installed."""
+    """Whether JAX's support for AMD's GPUs is installed.
+
+    >>> tf.test.is_built_with_rocm() in (True, False)
+    True
+    """
     return any(importlib.util.find_spec(f"jax_rocm{version}_plugin") for version in (60, 7))
 
 
 def is_built_with_gpu_support() -> bool:
-    """Whether JAX's support for some kind of GPU is installed."""
+    """Whether JAX's support for some kind of GPU is installed.
+
+    >>> tf.test.is_built_with_gpu_support() in (True, False)
+    True
+    """
     return is_built_with_cuda() or is_built_with_rocm()
 
 
 def is_built_with_xla() -> bool:
-    """Whether JAX, and XLA with it, is installed."""
+    """Whether JAX, and XLA with it, is installed.
+
+    >>> tf.test.is_built_with_xla() in (True, False)
+    True
+    """
     return devices.has_jax()
 
 

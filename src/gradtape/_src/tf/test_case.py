@@ -27,6 +27,7 @@ from gradtape._src.ops.ragged.tensor import RaggedTensor
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import random as tf_random
+from gradtape._src.tf.protos import DeviceSpec
 from gradtape._src.tf.test_assertions import Assertions
 from gradtape._src.variable import Variable
 
@@ -127,6 +128,37 @@ class TestCase(Assertions):
     >>> result = unittest.TextTestRunner(stream=io.StringIO()).run(SquareTest("test_square"))
     >>> result.wasSuccessful()
     True
+
+    >>> case = tf.test.TestCase()
+    >>> x = tf.constant([1.0, 2.0])
+    >>> case.assertAllEqual(x, [1.0, 2.0])
+    >>> case.assertAllCloseAccordingToType(x, [1.0, 2.0000001])
+    >>> case.assertAllGreater(x, 0.5)
+    >>> case.assertAllGreaterEqual(x, 1.0)
+    >>> case.assertAllLess(x, 3.0)
+    >>> case.assertAllLessEqual(x, 2.0)
+    >>> case.assertAllInRange(x, 1.0, 2.0)
+    >>> case.assertAllInSet(x, {1.0, 2.0})
+    >>> case.assertArrayNear([1.0], [1.1], err=0.2)
+    >>> case.assertNDArrayNear(np.ones(2), np.ones(2), err=0.1)
+    >>> case.assertNear(1.0, 1.1, err=0.2)
+    >>> case.assertNotAllClose(x, [5.0, 5.0])
+    >>> case.assertNotAllEqual(x, [1.0, 3.0])
+    >>> case.assertShapeEqual(np.ones(2), x)
+    >>> case.assertDTypeEqual(x, np.float32)
+    >>> case.assertDeviceEqual("/CPU:0", "/device:CPU:0")
+    >>> case.assertSameStructure({"a": 1}, {"a": 1})
+    >>> with case.assertRaisesOpError("Incompatible shapes"):
+    ...     _ = x + tf.ones([3])
+    >>> with case.assertRaisesIncompatibleShapesError():
+    ...     _ = x + tf.ones([3])
+    >>> with case.assertRaisesWithPredicateMatch(ValueError, "bad"):
+    ...     raise ValueError("bad")
+    >>> case.evaluate(x).tolist()
+    [1.0, 2.0]
+    >>> with case.session() as session:
+    ...     session.run(x).tolist()
+    [1.0, 2.0]
     """
 
     __test__: Any = False  # pytest collects the subclasses, not this class
@@ -169,7 +201,12 @@ class TestCase(Assertions):
     def cached_session(
         self, graph: Any = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Iterator[Any]:
-        """A `with` block for code that expects a session; `run` returns the values of tensors."""
+        """A `with` block for code that expects a session; `run` returns the values of tensors.
+
+        >>> with tf.test.TestCase().cached_session() as session:
+        ...     session.run(tf.constant(3)).item()
+        3
+        """
         yield _EagerSession()
 
     def test_session(self, *args: Any, **kwargs: Any) -> Any:
@@ -179,7 +216,15 @@ class TestCase(Assertions):
         return self.session(*args, **kwargs)
 
     def checkedThread(self, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> _CheckedThread:
-        """A thread whose errors are errors of the test."""
+        """A thread whose errors are errors of the test.
+
+        >>> case = tf.test.TestCase()
+        >>> case.setUp()
+        >>> thread = case.checkedThread(target=case.assertEqual, args=(1, 1))
+        >>> thread.start()
+        >>> thread.join()
+        >>> case.tearDown()
+        """
         made = _CheckedThread(self, target, args or (), kwargs or {})
         self._threads.append(made)
         return made
@@ -358,8 +403,9 @@ class TestCase(Assertions):
         self.assertEqual(found, wanted, f"The dtype is {found}, not {wanted}.")
 
     def assertDeviceEqual(self, device1: Any, device2: Any, msg: Any = None) -> None:
-        """Two devices have one name."""
-        self.assertEqual(str(device1), str(device2), msg)
+        """Two devices have one name, in whichever form it is written."""
+        first, second = (DeviceSpec.from_string(str(d)).to_string() for d in (device1, device2))
+        self.assertEqual(first, second, msg)
 
     def assertSameStructure(self, a: Any, b: Any, aname: str = "a", bname: str = "b", msg: Any = None) -> None:
         """Two nested structures have the same lists, tuples and keys, and equal leaves."""
@@ -376,7 +422,11 @@ class TestCase(Assertions):
         msg: Any = None,
         relative_tolerance: float | None = None,
     ) -> None:
-        """Two messages are equal; the expected one may be their text."""
+        """Two messages are equal; the expected one may be their text.
+
+        >>> one = tf.train.Int64List(value=[1])
+        >>> tf.test.TestCase().assertProtoEquals(one, tf.train.Int64List(value=[1]))
+        """
         expected = expected_message_maybe_ascii
         if isinstance(expected, (str, bytes)):
             wanted = " ".join((expected if isinstance(expected, str) else expected.decode()).split())
@@ -510,7 +560,7 @@ class _CheckedThread:
 def disable_with_predicate(pred: Callable[[], bool], skip_message: str) -> Callable[[Any], Any]:
     """Skip a test if a function is true when it runs.
 
-    >>> skipped = disable_with_predicate(lambda: True, "not here")
+    >>> skipped = tf.test.disable_with_predicate(lambda: True, "not here")
     """
 
     def decorated(function: Any) -> Any:
@@ -528,7 +578,7 @@ def disable_with_predicate(pred: Callable[[], bool], skip_message: str) -> Calla
 def with_eager_op_as_function(cls: Any = None, only_as_function: bool = False) -> Any:
     """No effect: TensorFlow's own tests ran their ops in a second way with it, and it is deprecated there.
 
-    >>> with_eager_op_as_function(int)
+    >>> tf.test.with_eager_op_as_function(int)
     <class 'int'>
     """
     return cls if cls is not None else with_eager_op_as_function
@@ -538,7 +588,7 @@ def assert_equal_graph_def(expected: Any, actual: Any) -> None:
     """Two `GraphDef`s have the same nodes, in any order.
 
     >>> from gradtape._src.formats.event import GraphDef
-    >>> assert_equal_graph_def(GraphDef(), GraphDef())
+    >>> tf.test.assert_equal_graph_def(GraphDef(), GraphDef())
     """
     for given in (expected, actual):
         if not hasattr(given, "node"):
@@ -553,9 +603,15 @@ def assert_equal_graph_def(expected: Any, actual: Any) -> None:
 class Benchmark:
     """A class of benchmarks: methods `benchmark…`, which `tf.test.main` runs if `--benchmarks=REGEX` names them.
 
-    >>> class Sums(Benchmark):
+    >>> class Sums(tf.test.Benchmark):
     ...     def benchmark_sum(self):
     ...         self.report_benchmark(iters=1, wall_time=0.5)
+
+    >>> class Products(tf.test.Benchmark):
+    ...     def benchmark_square(self):
+    ...         return self.evaluate(tf.constant([1, 2]) * 2)
+    >>> Products.is_abstract(), Products().benchmark_square().tolist()
+    (False, [2, 4])
     """
 
     _found: ClassVar[list[type[Benchmark]]] = []
@@ -630,7 +686,7 @@ def _run_benchmarks(pattern: str) -> None:
 def main(argv: list[str] | None = None) -> None:
     """Run the tests of the program, as `unittest.main` does; or its benchmarks, with `--benchmarks=REGEX`.
 
-    >>> main(["program", "--benchmarks=^nothing$"])
+    >>> tf.test.main(["program", "--benchmarks=^nothing$"])
     """
     arguments = list(sys.argv if argv is None else argv)
     chosen = [text for text in arguments if text.startswith("--benchmarks=")]

@@ -28,7 +28,7 @@ _BASE64 = re.compile(rb"(?:[\w-]{4})*(?:[\w-]{2}(?:==)?|[\w-]{3}=?)?", re.ASCII)
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Any:
     """Texts in the base64 that is safe in web addresses, without `=` at the end unless `pad`.
 
-    >>> encode_base64(["hello"]).numpy().tolist()
+    >>> tf.io.encode_base64(["hello"]).numpy().tolist()
     [b'aGVsbG8']
     """
     texts = texts_of(input, "EncodeBase64")
@@ -41,7 +41,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Any
 def decode_base64(input: Any, name: str | None = None) -> Any:
     """The texts that `encode_base64` was given.
 
-    >>> decode_base64(["aGVsbG8"]).numpy().tolist()
+    >>> tf.io.decode_base64(["aGVsbG8"]).numpy().tolist()
     [b'hello']
     """
     op = "DecodeBase64"
@@ -81,7 +81,7 @@ def decode_csv(
     `record_defaults` has the dtype of each column and the value of an empty field; an empty list means that the field
     is required.
 
-    >>> [column.numpy().tolist() for column in decode_csv(["1,a", "2,"], [[0], ["?"]])]
+    >>> [column.numpy().tolist() for column in tf.io.decode_csv(["1,a", "2,"], [[0], ["?"]])]
     [[1, 2], [b'a', b'?']]
     """
     defaults = [operand(default) for default in record_defaults]

@@ -60,7 +60,7 @@ def unicode_decode(
 ) -> Any:
     """The code points of each text: a row of a `RaggedTensor`.
 
-    >>> unicode_decode(["é!", ""], "UTF-8").to_list()
+    >>> tf.strings.unicode_decode(["é!", ""], "UTF-8").to_list()
     [[233, 33], []]
     """
     if is_ragged(input):
@@ -83,7 +83,7 @@ def unicode_decode_with_offsets(
 ) -> tuple[Any, Any]:
     """The code points of each text, and the byte at which each of them starts.
 
-    >>> codes, offsets = unicode_decode_with_offsets(["é!"], "UTF-8")
+    >>> codes, offsets = tf.strings.unicode_decode_with_offsets(["é!"], "UTF-8")
     >>> codes.to_list(), offsets.to_list()
     ([[233, 33]], [[0, 2]])
     """
@@ -102,7 +102,7 @@ def unicode_split(
 ) -> Any:
     """The characters of each text, each a text: a row of a `RaggedTensor`.
 
-    >>> unicode_split("né", "UTF-8").numpy().tolist()
+    >>> tf.strings.unicode_split("né", "UTF-8").numpy().tolist()
     [b'n', b'\\xc3\\xa9']
     """
     return unicode_split_with_offsets(input, input_encoding, errors, replacement_char)[0]
@@ -113,7 +113,7 @@ def unicode_split_with_offsets(
 ) -> tuple[Any, Any]:
     """The characters of each text, and the byte at which each of them starts.
 
-    >>> characters, offsets = unicode_split_with_offsets(["né"], "UTF-8")
+    >>> characters, offsets = tf.strings.unicode_split_with_offsets(["né"], "UTF-8")
     >>> characters.to_list(), offsets.to_list()
     ([[b'n', b'\\xc3\\xa9']], [[0, 1]])
     """
@@ -140,7 +140,7 @@ def unicode_transcode(
 ) -> Any:
     """Texts in another encoding: UTF-8, UTF-16-BE or UTF-32-BE.
 
-    >>> unicode_transcode(["é"], "UTF-8", "UTF-16-BE").numpy().tolist()
+    >>> tf.strings.unicode_transcode(["é"], "UTF-8", "UTF-16-BE").numpy().tolist()
     [b'\\x00\\xe9']
     """
     op = "UnicodeTranscode"
@@ -158,7 +158,7 @@ def unicode_encode(
 ) -> Any:
     """Texts of code points: each row of a tensor or a `RaggedTensor` becomes a text.
 
-    >>> unicode_encode([104, 233], "UTF-8").numpy()
+    >>> tf.strings.unicode_encode([104, 233], "UTF-8").numpy()
     b'h\\xc3\\xa9'
     """
     op = "UnicodeEncode"
@@ -198,7 +198,7 @@ def _encoded(
 def unicode_script(input: Any, name: str | None = None) -> Any:
     """The script of each code point, as ICU numbers them: 0 is common to many, 25 is Latin, -1 is none.
 
-    >>> unicode_script([ord("a"), ord("1"), ord("я")]).numpy().tolist()
+    >>> tf.strings.unicode_script([ord("a"), ord("1"), ord("я")]).numpy().tolist()
     [25, 0, 8]
     """
     return wrap(scripts.script_of(known(input_of(input, int32, "UnicodeScript"))))

@@ -68,12 +68,24 @@ class IndexedUpdates:
     __slots__ = ()
 
     def sparse_read(self: Any, indices: Any, name: str | None = None) -> Tensor:
-        """Rows of the variable, with a sparse gradient."""
+        """Rows of the variable, with a sparse gradient.
+
+        >>> v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.reduce_sum(v.sparse_read([1, 1]))
+        >>> type(tape.gradient(y, v)).__name__
+        'IndexedSlices'
+        """
         result: Tensor = index.checked_take(self._read(), _checked_places(indices, "ResourceGather"))
         return result
 
     def gather_nd(self: Any, indices: Any, name: str | None = None) -> Tensor:
-        """Elements or slices at coordinates."""
+        """Elements or slices at coordinates.
+
+        >>> v = tf.Variable([[1, 2], [3, 4]])
+        >>> v.gather_nd([[0, 1], [1, 0]]).numpy().tolist()
+        [2, 3]
+        """
         where = _checked_places(indices, "ResourceGatherNd")
         if not where.array.shape:
             raise errors.invalid_argument("indices must be at least a vector", "ResourceGatherNd")
@@ -82,37 +94,77 @@ class IndexedUpdates:
 
     # -- rows --------------------------------------------------------------------------------------------------------
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Add slices to rows."""
+        """Add slices to rows.
+
+        >>> v = tf.Variable([1.0, 1.0, 1.0])
+        >>> v.scatter_add(tf.IndexedSlices(tf.constant([5.0, 7.0]), tf.constant([0, 0]))).numpy().tolist()
+        [13.0, 1.0, 1.0]
+        """
         return _scatter(self, sparse_delta, "add")
 
     def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Subtract slices from rows."""
+        """Subtract slices from rows.
+
+        >>> v = tf.Variable([5.0, 5.0])
+        >>> v.scatter_sub(tf.IndexedSlices(tf.constant([2.0]), tf.constant([0]))).numpy().tolist()
+        [3.0, 5.0]
+        """
         return _scatter(self, sparse_delta, "subtract")
 
     def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Multiply rows by slices."""
+        """Multiply rows by slices.
+
+        >>> v = tf.Variable([2.0, 3.0])
+        >>> v.scatter_mul(tf.IndexedSlices(tf.constant([10.0]), tf.constant([0]))).numpy().tolist()
+        [20.0, 3.0]
+        """
         return _scatter(self, sparse_delta, "multiply")
 
     def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Divide rows by slices."""
+        """Divide rows by slices.
+
+        >>> v = tf.Variable([8.0, 8.0])
+        >>> v.scatter_div(tf.IndexedSlices(tf.constant([2.0]), tf.constant([1]))).numpy().tolist()
+        [8.0, 4.0]
+        """
         return _scatter(self, sparse_delta, "divide")
 
     def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """The larger of rows and slices."""
+        """The larger of rows and slices.
+
+        >>> v = tf.Variable([1.0, 5.0])
+        >>> v.scatter_max(tf.IndexedSlices(tf.constant([3.0, 3.0]), tf.constant([0, 1]))).numpy().tolist()
+        [3.0, 5.0]
+        """
         return _scatter(self, sparse_delta, "maximum")
 
     def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """The smaller of rows and slices."""
+        """The smaller of rows and slices.
+
+        >>> v = tf.Variable([1.0, 5.0])
+        >>> v.scatter_min(tf.IndexedSlices(tf.constant([3.0, 3.0]), tf.constant([0, 1]))).numpy().tolist()
+        [1.0, 3.0]
+        """
         return _scatter(self, sparse_delta, "minimum")
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Replace rows by slices; of repeated rows the last stays."""
+        """Replace rows by slices; of repeated rows the last stays.
+
+        >>> v = tf.Variable([1.0, 2.0, 3.0])
+        >>> v.scatter_update(tf.IndexedSlices(tf.constant([9.0]), tf.constant([1]))).numpy().tolist()
+        [1.0, 9.0, 3.0]
+        """
         return _scatter(self, sparse_delta, "set")
 
     def batch_scatter_update(
         self: Any, sparse_delta: Any, use_locking: bool = False, name: str | None = None
     ) -> Variable:
-        """Replace rows, where leading axes of indices and variable correspond."""
+        """Replace rows, where leading axes of indices and variable correspond.
+
+        >>> v = tf.Variable([[1, 2], [3, 4]])
+        >>> v.batch_scatter_update(tf.IndexedSlices(tf.constant([[9], [8]]), tf.constant([[0], [1]]))).numpy().tolist()
+        [[9, 2], [3, 8]]
+        """
         where, shape, op = convert(sparse_delta.indices).array, self._peek().array.shape, "ResourceScatterNdUpdate"
         lead = len(where.shape) - 1
         _check_updates((*where.shape, lead + 1), tuple(convert(sparse_delta.values).array.shape), tuple(shape), op)
@@ -121,23 +173,48 @@ class IndexedUpdates:
 
     # -- coordinates -------------------------------------------------------------------------------------------------
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Add at coordinates."""
+        """Add at coordinates.
+
+        >>> v = tf.Variable([[1, 1], [1, 1]])
+        >>> v.scatter_nd_add([[0, 0], [1, 1]], [5, 6]).numpy().tolist()
+        [[6, 1], [1, 7]]
+        """
         return _scatter_nd(self, indices, updates, "add")
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Subtract at coordinates."""
+        """Subtract at coordinates.
+
+        >>> v = tf.Variable([10, 10, 10])
+        >>> v.scatter_nd_sub([[2], [2]], [1, 3]).numpy().tolist()
+        [10, 10, 6]
+        """
         return _scatter_nd(self, indices, updates, "subtract")
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Replace at coordinates."""
+        """Replace at coordinates.
+
+        >>> v = tf.Variable([0, 0, 0, 0])
+        >>> v.scatter_nd_update([[1], [3]], [7, 9]).numpy().tolist()
+        [0, 7, 0, 9]
+        """
         return _scatter_nd(self, indices, updates, "set")
 
     def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """The larger of what is there and the updates, at coordinates."""
+        """The larger of what is there and the updates, at coordinates.
+
+        >>> v = tf.Variable([1, 5, 2])
+        >>> v.scatter_nd_max([[0], [1]], [3, 3]).numpy().tolist()
+        [3, 5, 2]
+        """
         return _scatter_nd(self, indices, updates, "maximum")
 
     def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """The smaller of what is there and the updates, at coordinates."""
+        """The smaller of what is there and the updates, at coordinates.
+
+        >>> v = tf.Variable([1, 5, 2])
+        >>> v.scatter_nd_min([[0], [1]], [3, 3]).numpy().tolist()
+        [1, 3, 2]
+        """
         return _scatter_nd(self, indices, updates, "minimum")
 
 

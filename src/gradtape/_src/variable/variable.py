@@ -98,7 +98,11 @@ def _unless_made(init: Callable[..., None]) -> Callable[..., None]:
 
 
 class VariableSynchronization(Enum):
-    """When replicas of a variable are brought together."""
+    """When replicas of a variable are brought together.
+
+    >>> tf.Variable(1.0, synchronization=tf.VariableSynchronization.ON_READ).synchronization.name
+    'ON_READ'
+    """
 
     AUTO = 0
     NONE = 1
@@ -107,7 +111,11 @@ class VariableSynchronization(Enum):
 
 
 class VariableAggregation(Enum):
-    """How replicas of a variable are brought together."""
+    """How replicas of a variable are brought together.
+
+    >>> tf.Variable(1.0, aggregation=tf.VariableAggregation.MEAN).aggregation.name
+    'MEAN'
+    """
 
     NONE = 0
     SUM = 1
@@ -290,16 +298,32 @@ class Variable(IndexedUpdates, Operators):
         return tensor if tensor is not None and current_graph() is None else self._peek()
 
     def value(self) -> Tensor:
-        """The current value, as a tensor of its own that later assignments do not change."""
+        """The current value, as a tensor of its own that later assignments do not change.
+
+        >>> v = tf.Variable(3.0)
+        >>> v.value().numpy()
+        np.float32(3.0)
+        """
         result: Tensor = array.identity(self._read())
         return result
 
     def read_value(self) -> Tensor:
-        """The current value, as a tensor of its own that later assignments do not change."""
+        """The current value, as a tensor of its own that later assignments do not change.
+
+        >>> v = tf.Variable(1.0)
+        >>> before = v.read_value()
+        >>> _ = v.assign(2.0)
+        >>> before.numpy(), v.numpy()
+        (np.float32(1.0), np.float32(2.0))
+        """
         return self.value()
 
     def numpy(self) -> ndarray:
-        """The current value as a NumPy array (a copy)."""
+        """The current value as a NumPy array (a copy).
+
+        >>> tf.Variable([1.0, 2.0]).numpy()
+        array([1., 2.], dtype=float32)
+        """
         return self._read().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ndarray:
@@ -343,7 +367,12 @@ class Variable(IndexedUpdates, Operators):
 
     @property
     def handle(self) -> Reference:
-        """The identity of the variable's storage."""
+        """The identity of the variable's storage.
+
+        >>> v = tf.Variable(1.0)
+        >>> v.handle is v.handle
+        False
+        """
         return Reference(self)
 
     @property
@@ -356,10 +385,20 @@ class Variable(IndexedUpdates, Operators):
 
     @property
     def initializer(self) -> None:
-        """None: a variable is initialized when it is created."""
+        """None: a variable is initialized when it is created.
+
+        >>> tf.Variable(1.0).initializer is None
+        True
+        """
 
     def load(self, value: Any, session: Any = None) -> None:
-        """Replace the value: `assign`, under the name of sessions."""
+        """Replace the value: `assign`, under the name of sessions.
+
+        >>> v = tf.Variable(1.0)
+        >>> v.load(5.0)
+        >>> v.numpy()
+        np.float32(5.0)
+        """
         self.assign(value)
 
     def count_up_to(self, limit: int) -> Tensor:
@@ -377,23 +416,48 @@ class Variable(IndexedUpdates, Operators):
         return before
 
     def eval(self, session: Any = None) -> Any:
-        """RuntimeError: there are no sessions; use `numpy`."""
+        """RuntimeError: there are no sessions; use `numpy`.
+
+        >>> tf.Variable(1.0).eval()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: This operation is not supported when eager execution is enabled. Use numpy().
+        """
         raise RuntimeError("This operation is not supported when eager execution is enabled. Use numpy().")
 
     def get_shape(self) -> TensorShape:
-        """The shape, as `variable.shape`."""
+        """The shape, as `variable.shape`.
+
+        >>> tf.Variable([[1, 2]]).get_shape()
+        TensorShape([1, 2])
+        """
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Merge more knowledge into the declared shape."""
+        """Merge more knowledge into the declared shape.
+
+        >>> v = tf.Variable([[1.0, 2.0]], shape=tf.TensorShape(None))
+        >>> v.set_shape([None, 2])
+        >>> v.shape
+        TensorShape([None, 2])
+        """
         self._declared_shape = self._declared_shape.merge_with(shape)
 
     def is_initialized(self, name: str | None = None) -> Tensor:
-        """Always true: a variable is created with its value."""
+        """Always true: a variable is created with its value.
+
+        >>> tf.Variable(1.0).is_initialized().numpy().item()
+        True
+        """
         return convert(True)
 
     def ref(self) -> Reference:
-        """A hashable reference to this very variable."""
+        """A hashable reference to this very variable.
+
+        >>> v = tf.Variable(1.0)
+        >>> {v.ref(): "learning rate"}[v.ref()]
+        'learning rate'
+        """
         return Reference(self)
 
     def __hash__(self) -> int:
@@ -477,7 +541,12 @@ class Variable(IndexedUpdates, Operators):
     def assign_sub(
         self, delta: Operand, use_locking: Any = None, name: str | None = None, read_value: bool = True
     ) -> Variable:
-        """Subtract from the value."""
+        """Subtract from the value.
+
+        >>> v = tf.Variable([5.0, 6.0])
+        >>> v.assign_sub([1.0, 2.0]).numpy().tolist()
+        [4.0, 4.0]
+        """
         return self._update(np.subtract, delta, "AssignSubVariableOp", read_value)
 
     def _incoming(self, value: Any) -> Any:

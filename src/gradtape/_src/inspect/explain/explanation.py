@@ -15,7 +15,14 @@ from gradtape._src.inspect.source import shown, statement_at
 
 
 class Reason(Enum):
-    """Why a gradient is None."""
+    """Why a gradient is None.
+
+    >>> n = tf.Variable(2)
+    >>> with tf.GradientTape() as tape:
+    ...     y = tf.cast(n, tf.float32) * 2.0
+    >>> tape.explain(y, n).reason.name
+    'DTYPE'
+    """
 
     NOT_WATCHED = "the tape does not watch it"
     NOT_TRAINABLE = "the variable is not trainable"
@@ -64,6 +71,15 @@ class Explanation:
     """Whether and how one source reaches the target, and if not, why.
 
     `connected` is None where it cannot be known any more: another gradient call used the tape up.
+
+    >>> x = tf.constant(2.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = x * x
+    >>> why = tape.explain(y, x)
+    >>> why.connected, why.reason.name
+    (False, 'NOT_WATCHED')
+    >>> print(why.fix)
+    Call tape.watch(x) at the beginning of the block, or make it a tf.Variable.
     """
 
     source: str
@@ -78,7 +94,14 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """One line: what is the matter with which source."""
+        """One line: what is the matter with which source.
+
+        >>> x = tf.constant(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.explain(y, x).headline)
+        x: no gradient: the tape does not watch it
+        """
         if self.reason is None:
             return f"{self.source}: connected to the target"
         answer = {True: "connected, but", False: "no gradient:", None: "not known:"}[self.connected]
@@ -86,7 +109,14 @@ class Explanation:
 
     @property
     def one_line(self) -> str:
-        """Reason, message and fix in one line, for warnings."""
+        """Reason, message and fix in one line, for warnings.
+
+        >>> x = tf.constant(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> tape.explain(y, x).one_line.startswith("x is ")
+        False
+        """
         return " ".join(part for part in (f"{self.headline}.", self.message, self.fix) if part)
 
     def _rows(self) -> Iterator[tuple[str, str]]:
@@ -162,7 +192,14 @@ class Explanations:
 
     @property
     def missing(self) -> list[Explanation]:
-        """Those that have a reason to be explained."""
+        """Those that have a reason to be explained.
+
+        >>> a, b = tf.Variable(1.0), tf.Variable(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = a * 2.0
+        >>> [why.reason.name for why in tape.explain(y, [a, b]).missing]
+        ['NEVER_READ']
+        """
         return [e for e in self.flat if e.reason is not None]
 
     def __str__(self) -> str:

@@ -41,6 +41,34 @@ class RaggedTensor:
     <tf.RaggedTensor [[10, 20], [], [30]]>
     >>> tf.reduce_sum(r, axis=1).numpy().tolist()
     [3, 0, 3]
+
+    >>> rt = tf.ragged.constant([[[1], [2, 3]], [[4]]])
+    >>> rt.ragged_rank, rt.shape, rt.nrows().numpy().item()
+    (2, TensorShape([2, None, None]), 2)
+    >>> rt.flat_values.numpy().tolist()
+    [1, 2, 3, 4]
+    >>> rt.values
+    <tf.RaggedTensor [[1], [2, 3], [4]]>
+    >>> rt.row_splits.numpy().tolist(), rt.row_starts().numpy().tolist(), rt.row_limits().numpy().tolist()
+    ([0, 2, 3], [0, 2], [2, 3])
+    >>> rt.value_rowids().numpy().tolist()
+    [0, 0, 1]
+    >>> [s.numpy().tolist() for s in rt.nested_row_splits]
+    [[0, 2, 3], [0, 1, 3, 4]]
+    >>> [s.numpy().tolist() for s in rt.nested_row_lengths()]
+    [[2, 1], [1, 2, 1]]
+    >>> [s.numpy().tolist() for s in rt.nested_value_rowids()]
+    [[0, 0, 1], [0, 1, 1, 2]]
+    >>> rt.with_flat_values([10, 20, 30, 40])
+    <tf.RaggedTensor [[[10], [20, 30]], [[40]]]>
+    >>> rt.with_row_splits_dtype(tf.int32).row_splits.dtype
+    tf.int32
+    >>> tf.RaggedTensor.from_nested_row_lengths([1, 2, 3], [[2], [1, 2]])
+    <tf.RaggedTensor [[[1], [2, 3]]]>
+    >>> tf.RaggedTensor.from_nested_value_rowids([1, 2, 3], [[0, 0], [0, 1, 1]])
+    <tf.RaggedTensor [[[1], [2, 3]]]>
+    >>> tf.RaggedTensor.from_uniform_row_length([1, 2, 3, 4], 2).uniform_row_length.numpy().item()
+    2
     """
 
     __slots__ = ("__weakref__", "_partition", "_values")
@@ -299,6 +327,11 @@ class RaggedTensor:
         return TensorShape([*outer, *self.flat_values.shape[1:]])
 
     def get_shape(self) -> TensorShape:
+        """The shape, as `tensor.shape`.
+
+        >>> tf.ragged.constant([[1], [2, 3]]).get_shape()
+        TensorShape([2, None])
+        """
         return self.shape
 
     @property
@@ -495,6 +528,11 @@ class RaggedTensor:
         return [flat[start:stop] for start, stop in itertools.pairwise(splits)]
 
     def consumers(self) -> list[Any]:
+        """The ops of a graph that use this tensor: none, when running eagerly.
+
+        >>> tf.ragged.constant([[1]]).consumers()
+        []
+        """
         return []
 
     def __iter__(self) -> Iterator[Any]:
@@ -764,6 +802,17 @@ class RaggedTensorSpec:
     >>> import gradtape as tf
     >>> tf.RaggedTensorSpec([None, None], tf.int32).is_compatible_with(tf.ragged.constant([[1], [2, 3]]))
     True
+
+    >>> spec = tf.RaggedTensorSpec.from_value(tf.ragged.constant([[1.0], [2.0, 3.0]]))
+    >>> spec.shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype
+    (TensorShape([2, None]), tf.float32, 1, tf.int64)
+    >>> wider = tf.RaggedTensorSpec([None, None], tf.float32)
+    >>> spec.is_subtype_of(wider), wider.most_specific_common_supertype([spec]) == wider
+    (True, True)
+    >>> spec.most_specific_compatible_type(wider) == wider
+    True
+    >>> spec.value_type is tf.RaggedTensor, spec.flat_values_spec is None
+    (True, True)
     """
 
     def __init__(

@@ -19,7 +19,11 @@ _OP = "InitializeTableFromTextFileV2"
 
 
 class TextFileIndex:
-    """What a key or a value is, besides the number of a column: `WHOLE_LINE` or `LINE_NUMBER`."""
+    """What a key or a value is, besides the number of a column: `WHOLE_LINE` or `LINE_NUMBER`.
+
+    >>> tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+    (-2, -1)
+    """
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1

@@ -103,6 +103,15 @@ class StaticHashTable(LookupInterface):
     >>> table = tf.lookup.StaticHashTable(words, default_value=-1)
     >>> table[tf.constant(["dog", "cow"])].numpy().tolist()
     [1, -1]
+
+    >>> words = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2])
+    >>> table = tf.lookup.StaticHashTable(words, default_value=-1)
+    >>> table.size().numpy().item()
+    2
+    >>> table.default_value.numpy().item()
+    -1
+    >>> [sorted(t.numpy().tolist()) for t in table.export()]
+    [[b'a', b'b'], [1, 2]]
     """
 
     _sorted: tuple[ndarray, ndarray] | None = None  # whole numbers in order, and their values
@@ -214,6 +223,13 @@ class StaticVocabularyTable(LookupInterface):
     >>> table = tf.lookup.StaticVocabularyTable(words, num_oov_buckets=3)
     >>> table.lookup(tf.constant(["dog", "cow"])).numpy().tolist()
     [1, 3]
+
+    >>> words = tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([0, 1], tf.int64))
+    >>> table = tf.lookup.StaticVocabularyTable(words, num_oov_buckets=3)
+    >>> table.size().numpy().item()
+    5
+    >>> table.name is None
+    True
     """
 
     def __init__(
@@ -447,6 +463,15 @@ class DenseHashTable(_ChangingTable):
     >>> table.insert([7, 8], [70, 80])
     >>> table.lookup([8, 9]).numpy().tolist()
     [80, -1]
+
+    >>> table = tf.lookup.experimental.DenseHashTable("int64", "int64", -1, empty_key=0, deleted_key=-2)
+    >>> table.insert_or_assign([5, 6], [50, 60])
+    >>> table.erase([5])
+    >>> table.lookup([5, 6]).numpy().tolist()
+    [-1, 60]
+    >>> keys, values = table.export()
+    >>> 6 in keys.numpy()
+    True
     """
 
     def __init__(

@@ -268,6 +268,14 @@ class ExponentialMovingAverage:
     >>> _ = v.assign(3.0), ema.apply([v])
     >>> float(ema.average(v))
     2.0
+
+    >>> v = tf.Variable(1.0, name="v")
+    >>> average = tf.train.ExponentialMovingAverage(decay=0.5)
+    >>> average.apply([v])
+    >>> average.name, average.average_name(v)
+    ('ExponentialMovingAverage', 'v/ExponentialMovingAverage')
+    >>> sorted(average.variables_to_restore([v]))
+    ['v/ExponentialMovingAverage']
     """
 
     def __init__(
