@@ -385,6 +385,18 @@ def _pad(x: Any, *, before: Shape, after: Shape) -> Spec:
     return tuple([b + n + a for b, n, a in zip(before, x.shape, after, strict=True)]), x.dtype
 
 
+def _concatenate(*xs: Any, axis: int, **_: Any) -> Spec | None:
+    first, *others = [list(x.shape) for x in xs]
+    if all(map(is_known_shape, (first, *others))) or any(x.dtype != xs[0].dtype for x in xs):
+        return None
+    for shape in others:
+        sizes = [pair for i, pair in enumerate(zip(first, shape, strict=True)) if i != axis]
+        if not all(is_same(n, m) for n, m in sizes):
+            return None
+        first[axis] = first[axis] + shape[axis]
+    return tuple(first), xs[0].dtype
+
+
 def _split(x: Any, *, sizes: Shape, axis: int) -> list[Spec] | None:
     if not contains_dimension(sizes):
         return None
@@ -400,6 +412,7 @@ def _transpose(x: Any, *, perm: Shape) -> Spec | None:
 
 
 rules.update(
+    concatenate=_concatenate,
     getitem=_getitem,
     pad=_pad,
     setitem=_setitem,
@@ -446,6 +459,22 @@ def _loop(*operands: Any, carried: int, slots: int, **_: Any) -> list[Spec]:
     return [*carry, count, count, *[((slots, *shape), d) for shape, d in carry]] if slots else [*carry, count]
 
 
+def _dynamic_loop(
+    *operands: Any, body: Any, carried: int, changing: Sequence[Any], leads: Sequence[Any], **_: Any
+) -> list[Spec]:
+    """Sizes that change, the number of iterations and the lengths of stacks depend on values."""
+    specs: list[Spec] = []
+    for x, axes in zip(map(_array, operands[:carried]), changing, strict=True):
+        sizes: list[Any] = [DynamicSize() if axis in axes else n for axis, n in enumerate(x.shape)]
+        specs.append((tuple(sizes), x.dtype))
+    specs.append(((), np.int32))
+    iterations: Any = DynamicSize()
+    for (shape, dtype), lead in zip(_results(body)[carried:], leads, strict=True):
+        total: Any = DynamicSize()
+        specs += [((*lead, total), dtype), ((iterations, len(shape) - len(lead)), np.int64)]
+    return specs
+
+
 def _switch(*operands: Any, branches: Sequence[Any], **_: Any) -> list[Spec]:
     """A size in which the branches differ depends on which of them runs."""
     each = [_results(branch) for branch in branches]
@@ -478,9 +507,10 @@ rules.update(
     switch=_switch,
     scan=_scan,
     loop=_loop,
+    dynamic_loop=_dynamic_loop,
     check=_like,
     host_effect=lambda *arrays, **_: ((), np.int32),
     host_function=lambda *arrays, specs, **_: list(specs),
 )
-_PROGRAMS = frozenset({"inline", "switch", "scan", "loop", "check", "host_effect", "host_function"})
+_PROGRAMS = frozenset({"inline", "switch", "scan", "loop", "dynamic_loop", "check", "host_effect", "host_function"})
 """Primitives that have a rule and no kernel to run on zeros."""

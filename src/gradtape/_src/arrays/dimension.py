@@ -188,6 +188,8 @@ def maximum(a: Any, b: Any) -> Any:
     if type(a) is not Dimension and type(b) is not Dimension:
         return max(a, b)
     found = _known_at_least(a, b)
+    if found is None and _known_at_least(b, a):
+        return b
     if found is None:
         return _of_atom(_Function("max", *sorted((a, b), key=str)))
     return a if found else b

@@ -683,6 +683,13 @@ def _found_out(graph: Graph, output: Symbolic, axis: int) -> Any:
     return size.extents.item()
 
 
+def dynamic_argument(graph: Graph, shape: Sequence[Any], dtype: Any) -> Symbolic:
+    """An input of a graph; sizes that are None are found out by each call."""
+    symbol = graph.argument((), dtype)
+    symbol.shape = tuple([_found_out(graph, symbol, axis) if n is None else n for axis, n in enumerate(shape)])
+    return symbol
+
+
 def _follow_extents(name: str, args: tuple[Any, ...], attrs: dict[str, Any], outputs: tuple[Symbolic, ...]) -> None:
     found = followed(name, args, attrs, getattr(numpy_namespace, name, None))
     if found is not None:

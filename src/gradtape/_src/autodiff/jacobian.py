@@ -10,6 +10,8 @@ import numpy as np
 from gradtape._src import nest
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.symbolic import arange
 from gradtape._src.autodiff import directional
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor, seeds_of
 from gradtape._src.autodiff.rows import chunks, joined, next_level, only_tensor, or_zeros, reshaped, row_bytes, rows_of
@@ -97,6 +99,8 @@ def _vectorised(
     """
     value = array_of(target)
     shape, dtype = tuple(value.shape), value.dtype
+    if not is_known_shape(shape):
+        return _all_at_once(tape, recording, target, sources), 0
     block_diagonal = len(shape) > 0 and shape[0] > 1
     unit = row_bytes(recording, sources, dtype.itemsize) * (shape[0] if block_diagonal else 1)
     columns = math.prod(shape[1:]) if block_diagonal else math.prod(shape)
@@ -117,6 +121,19 @@ def _vectorised(
                 rows = reshaped(rows, (shape[0], stop - start, *array_of(source).shape))
             block.append(rows)
     return blocks, 1 if block_diagonal else 0
+
+
+def _all_at_once(tape: Tape, recording: Any, target: Any, sources: list[Any]) -> list[list[Any]]:
+    """One block of rows for each source, where only the running program knows how many there are."""
+    value = array_of(target)
+    count = math.prod(value.shape)
+    xp = namespace_of(value)
+    places = arange(0, count, 1, np.int64)
+    same = xp.equal(xp.reshape(places, shape=(count, 1)), places)
+    rows = xp.reshape(xp.astype(same, dtype=value.dtype, source=same.dtype), shape=(count, *value.shape))
+    seed = Batched(wrap(rows), next_level())
+    cotangents = tape._backward(recording, {target.uid: seed}, sources, True, last=True)
+    return [[rows_of(cotangents.get(source.uid), seed)] for source in sources]
 
 
 def _row_by_row(tape: Tape, recording: Any, target: Any, sources: list[Any], traced: bool) -> list[list[Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
 from gradtape._src.conversion import wrap
 from gradtape._src.core.tape import clock
@@ -34,7 +35,13 @@ def chunks(total: int, unit_bytes: int, requested: int | None) -> list[tuple[int
 
 
 def row_bytes(recording: Any, sources: list[Any], itemsize: int) -> int:
-    """The memory of one row: its part of the results, and twice the largest intermediate cotangent."""
+    """The memory of one row: its part of the results, and twice the largest intermediate cotangent.
+
+    While sizes are not known it counts as nothing: all rows are computed together.
+    """
+    graph = current_graph()
+    if graph is not None and graph.polymorphic:
+        return 0
     largest = max((math.prod(shape) for shape in recording.tracked.values()), default=0)
     return itemsize * (sum(math.prod(array_of(s).shape) for s in sources) + 2 * largest)
 

@@ -399,7 +399,7 @@ def for_stmt(
     if _is_staged(iterated):
         if not iterated.array.shape:
             raise TypeError("Cannot iterate over a scalar tensor.")
-        if not any(map(_is_growing, nest.flatten(get_state()))):
+        if not _is_unrolled(iterated, get_state()):
             with _undone_on_error(set_state, get_state()):
                 _Loop(extra_test, body, get_state, set_state, names, options).over(iterated)
             return
@@ -414,8 +414,18 @@ def for_stmt(
             body(target)
 
 
+def _is_unrolled(rows: Tensor, state: State) -> bool:
+    """Whether a loop writes to a TensorArray without a fixed size, and makes few iterations: then XLA can run it."""
+    length = rows.array.shape[0]
+    return type(length) is int and length <= _UNROLLED and any(map(_is_growing, nest.flatten(state)))
+
+
+_UNROLLED = 64
+"""How many iterations of a loop are written out, where that gives fixed sizes."""
+
+
 def _is_growing(value: Any) -> bool:
-    """Whether this is a TensorArray without a fixed size, which no program can hold: a loop over it is unrolled."""
+    """Whether this is a TensorArray without a fixed size."""
     return type(value).__name__ == "TensorArray" and bool(value.dynamic_size)
 
 
@@ -531,7 +541,7 @@ class _Loop:
     def over(self, rows: Tensor) -> None:
         """Go through the body once for each row."""
         length = rows.array.shape[0]
-        if self._test is not None or self._maximum is not None:  # it may end early
+        if self._test is not None or self._maximum is not None or self._has_free_shapes():  # or it may end early
             self.run(length, lambda k: _row(rows, k), length if self._maximum is None else self._maximum)
             return
         self._define(lambda: _stand_in(rows.array.shape[1:], rows.array.dtype))
@@ -560,7 +570,8 @@ class _Loop:
 
         start = wrap(np.zeros((), np.int32))
         carry = [start, *_numeric(self._before)]
-        iterations, *results = control_flow.while_loop(going_on, once, carry, maximum_iterations)
+        invariants = [None, *[shape for leaf, shape in self._declared() if _is_numeric(leaf)]]
+        iterations, *results = control_flow.while_loop(going_on, once, carry, maximum_iterations, invariants)
         if self._set_first and not (type(count) is int and count > 0):
             message = f"loop must iterate at least once to initialize {', '.join(self._set_first)}"
             require((iterations > 0).array, [message])
@@ -616,13 +627,26 @@ class _Loop:
                 raise TypeError(
                     f"'{name}' does not have the same nested structure after one iteration.\n\n{error}"
                 ) from None
-            for a, b in zip(_flat(old), _flat(new), strict=True):
-                _check_iteration(name, a, b, self._may_change(a))
+        leaves = [(name, leaf) for name, new in zip(self._names, after, strict=False) for leaf in _flat(new)]
+        for (name, new), (old, shape) in zip(leaves, self._declared(), strict=False):
+            _check_iteration(name, old, new, shape is not None)
         return _own(_numeric(after))
 
-    def _may_change(self, value: Any) -> bool:
-        """Whether a shape invariant was given for a variable of the loop."""
-        return any(tensor is value for tensor, _ in self._invariants)
+    def _declared(self) -> list[tuple[Any, Any]]:
+        """The values that go round, each with the shape that was declared for it, None if there is none."""
+        found: list[tuple[Any, Any]] = []
+        for value in nest.flatten(self._before):
+            parts = _flat(value)
+            if hasattr(value, "invariants"):
+                shapes = value.invariants()
+            else:
+                shapes = [next((s for t, s in self._invariants if t is value), None)] * len(parts)
+            found += zip(parts, shapes, strict=True)
+        return found
+
+    def _has_free_shapes(self) -> bool:
+        """Whether shapes may change: where that was declared, and of TensorArrays without a fixed size."""
+        return bool(self._invariants) or any(map(_is_growing, nest.flatten(self._before)))
 
 
 def _check_iteration(name: str, before: Any, after: Any, may_change: bool) -> None:
@@ -639,6 +663,10 @@ def _check_iteration(name: str, before: Any, after: Any, may_change: bool) -> No
             f"'{name}' has dtype {a.dtype.name} before the loop, but dtype {b.dtype.name} after one iteration. Begin "
             "with a tensor of that dtype, or use tf.cast."
         )
+    if len(a.array.shape) == len(b.array.shape) and allows_dynamic_shapes():
+        may_change = may_change or not all(type(n) is int for n in a.array.shape)
+        if may_change:  # the loop finds out whether it does
+            return
     if tuple(a.array.shape) != tuple(b.array.shape):
         problem = ValueError(
             f"'{name}' has shape {a.shape} before the loop, but shape {b.shape} after one iteration. Use "

@@ -14,7 +14,7 @@ import numpy as np
 
 from gradtape._src.arrays import common_namespace
 from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.dimensions import Sizes, evaluated
+from gradtape._src.arrays.dimensions import Sizes, evaluated, variables_in
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph, tracing, zeros
 from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import wrap
@@ -46,7 +46,7 @@ class Derivative:
         self.backward_programs: dict[Any, BackwardProgram] = {}
         self._forward_programs: dict[Any, ForwardProgram] = {}
         self.residuals: list[Residual] = []
-        self.connected: frozenset[int] = frozenset()  # the inputs that some output depends on: others get None
+        self.connected = self._of_changing_sizes()  # the inputs that some output depends on: others get None
         shapes = self._known_shapes()
         for uid, shape in zip(traced.inner_uids(), needs, strict=False):
             if shape is not None and not (traced.graph.polymorphic and uid in shapes):
@@ -65,11 +65,22 @@ class Derivative:
         # Derivatives of derivatives have cotangents of residuals, too. What they need lies on the same paths, and is
         # among the residuals already; closures of custom gradients are the exception: for them, until nothing new
         # turns up.
-        program = BackwardProgram(traced, seeds, self.wanted, shapes)
-        self.connected = program.reached
+        program = BackwardProgram(traced, seeds, self.wanted, shapes, None, self.connected)
+        self.connected = self.connected | program.reached
         self._keep(program, shapes)
         while self._add(program.residuals) and traced.trace.may_raise:
             program = BackwardProgram(traced, [*seeds, *self._targets(self.residuals, ())], self.wanted, shapes)
+
+    def _of_changing_sizes(self) -> frozenset[int]:
+        """The inputs of a loop's body whose sizes change: where no output depends on one it gets zeros, of a shape that
+        only the body knows.
+        """
+        graph = self.traced.graph
+        if graph.iteration is None or not graph.root.dynamic_sizes:
+            return frozenset()
+        sizes = {name for name, size in graph.root.dynamic_sizes.items() if size.graph is graph}
+        shapes = [t.array.shape for t in self.traced.inputs]
+        return frozenset([i for i in self.wanted if i < len(shapes) and not sizes.isdisjoint(variables_in(shapes[i]))])
 
     def _keep(self, program: BackwardProgram, shapes: dict[int, Shape]) -> None:
         """Run this one where all cotangents arrive, instead of tracing it once more."""
@@ -300,6 +311,7 @@ class BackwardProgram:
         uids = traced.inner_uids()
         sources = [uids[i] for i in asked]
         lead = () if rows is None else (rows,)
+        _take_sizes(graph, first)
         with tracing(graph), stack.use_recorders((trace,)):
             upstream, cotangents = _cotangents(trace, graph, seeds, rows)
             records, reachable = _reachable(traced, frozenset(sources), shapes)
@@ -317,6 +329,15 @@ class BackwardProgram:
             ]
         self.residuals, inputs = _residuals(traced, graph, outputs)
         self.traced = traced.derived(graph, trace, [*inputs, *upstream], outputs)
+
+
+def _take_sizes(graph: Graph, first: Graph) -> None:
+    """Make inputs of the sizes that depend on values of the first graph: any rule may compute with them, also of the
+    derivative of the second graph, which has its values from there.
+    """
+    for size in graph.root.dynamic_sizes.values():
+        if first.reaches(size.graph) and not (first.outer is not None and first.outer.reaches(size.graph)):
+            graph.own(size)
 
 
 def _cotangents(
@@ -356,6 +377,7 @@ class ForwardProgram:
         sources = [traced.inner_uids()[i] for i in given]
         level = next_level() if rows is not None else 0
         lead = () if rows is None else (rows,)
+        _take_sizes(graph, first)
         with tracing(graph), stack.use_recorders((trace,)), dimensions_shown():
             directions = []
             tangents: dict[int, Any] = {}
@@ -417,6 +439,8 @@ def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:
 def _laid_out(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) -> _Slot:
     """Put a gradient among the outputs: zeros where there is none."""
     first = len(outputs)
+    if type(gradient) is SparseCotangent and any(v.least == 0 for v in variables_in(gradient.shape).values()):
+        gradient = gradient.dense()  # outside of the program there is no number for its size
     if type(gradient) is SparseCotangent:
         outputs.extend((as_tensor(gradient.values), as_tensor(gradient.indices)))
         return _Slot(first, gradient.shape)

@@ -17,6 +17,7 @@ _PROGRAMS = {
     "switch": "Case",
     "scan": "While",
     "loop": "While",
+    "dynamic_loop": "While",
     "check": "Assert",
     "host_effect": "EagerPyFunc",
     "host_function": "EagerPyFunc",

@@ -341,7 +341,8 @@ def while_loop(
     state = nest.map_structure(_loop_value, list(given))
     if current_graph() is not None:
         _learn_element_shapes(body, state)
-        result = _staged().while_loop(cond, body, state, limit, shape_invariants is not None)
+        declared = None if shape_invariants is None else [shape_invariants] if alone else shape_invariants
+        result = _staged().while_loop(cond, body, state, limit, _invariants(state, declared))
         return result[0] if alone else nest.pack_sequence_as(given, nest.flatten(result))
     iterations, most = 0, None if limit is None else int(limit)
     while (most is None or iterations < most) and cond(*state):
@@ -352,6 +353,20 @@ def while_loop(
         state = nest.map_structure(_loop_value, list(result))
         iterations += 1
     return state[0] if alone else nest.pack_sequence_as(given, nest.flatten(state))
+
+
+def _invariants(state: Sequence[Any], declared: Any) -> list[Any]:
+    """For each tensor of a loop's variables the shape that was declared, None if there is none."""
+    values = nest.flatten(list(state))
+    shapes = [None] * len(values) if declared is None else nest.flatten(list(declared))
+    found: list[Any] = []
+    for value, shape in zip(values, shapes, strict=True):
+        parts = nest.flatten(value, True)
+        if isinstance(value, TensorArray) or is_composite(value):
+            found += value.invariants() if isinstance(value, TensorArray) else [TensorShape(None)] * len(parts)
+        else:
+            found.append(shape.shape if isinstance(shape, TensorSpec) else shape)
+    return found
 
 
 def _limit(maximum_iterations: Any) -> Any:
@@ -387,6 +402,7 @@ def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
     for before, array_after in zip(nest.flatten(state), after, strict=False):
         if isinstance(before, TensorArray) and isinstance(array_after, TensorArray):
             before._element_shape = before.element_shape.merge_with(array_after.element_shape)
+            before._rank = array_after._rank
 
 
 def _loop_value(value: Any) -> Any:

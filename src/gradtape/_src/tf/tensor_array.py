@@ -8,7 +8,15 @@ import numpy as np
 
 from gradtape._src import errors, nest
 from gradtape._src.arrays.checks import checked
-from gradtape._src.arrays.symbolic import current_graph, is_known, only_eager
+from gradtape._src.arrays.dimensions import is_dimension, is_same
+from gradtape._src.arrays.symbolic import (
+    allows_dynamic_shapes,
+    current_graph,
+    is_known,
+    only_eager,
+    sizes_of,
+    zeros,
+)
 from gradtape._src.conversion import convert, is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.literals import cannot_convert
@@ -17,6 +25,7 @@ from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import extent, shape_of, truth
 from gradtape._src.tf.array import concat, gather, stack
+from gradtape._src.tf.ragged_elements import RaggedElements, extended
 from gradtape._src.variable import Variable
 
 _CLEARED: Any = object()
@@ -81,8 +90,12 @@ class TensorArray:
         self._clears = clear_after_read is None or truth(clear_after_read)
         self._infer_shape = infer_shape
         self._element_shape = TensorShape(element_shape)
-        self._tensors: list[Any] = [None] * _length(size)
-        self._whole: Tensor | None = None  # all elements as one tensor, once an index is only known to the program
+        self._size = _length(size)  # at the beginning; a dimension where only the program knows it
+        self._tensors: list[Any] = [] if is_dimension(self._size) else [None] * self._size
+        # All elements together, once an index is only known to the program: as one tensor or, where shapes differ, two.
+        self._whole: Tensor | None = None
+        self._ragged: RaggedElements | None = None
+        self._rank: int | None = None  # of the elements, once one was written
 
     # -- what it is --------------------------------------------------------------------------------------------------
     @property
@@ -120,7 +133,14 @@ class TensorArray:
 
     def size(self, name: str | None = None) -> Tensor:
         """How many elements there are."""
-        return wrap(np.asarray(len(self._tensors), np.int32))
+        known: Any = len(self._tensors)
+        if self._ragged is not None:
+            known = self._ragged.size
+        elif self._whole is not None:
+            known = self._whole.array.shape[0]
+        elif is_dimension(self._size):
+            known = self._size
+        return convert(wrap(sizes_of((known,), np.dtype(np.int32)))[0])
 
     def __len__(self) -> int:
         return len(self._tensors)
@@ -131,6 +151,9 @@ class TensorArray:
     # -- one element -------------------------------------------------------------------------------------------------
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at an index; unless clear_after_read is False, this once."""
+        if self._is_whole(index) and self._is_ragged:
+            ragged = self._apart()
+            return ragged.read(checked(_ELEMENTS, _number(index), size=ragged.size, verb="access"))
         if self._is_whole(index):
             whole = self._together(reading=True)
             where = checked(_ELEMENTS, _number(index), size=whole.array.shape[0], verb="access")
@@ -156,8 +179,15 @@ class TensorArray:
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
         """Put a value at an index."""
         tensor = self._accepted(value)
+        if self._is_whole(index) and self._is_ragged:
+            new, ragged, at = self._copy(), self._apart(), _number(index)
+            ragged = ragged.extended(at) if self._dynamic_size else ragged
+            new._ragged = ragged.write(checked(_ELEMENTS, at, size=ragged.size, verb="modify"), tensor)
+            return new
         if self._is_whole(index):
             new, whole, at = self._copy(), self._together(), _number(index)
+            if self._dynamic_size:
+                whole = extended(whole, at)
             at = checked(_ELEMENTS, at, size=whole.array.shape[0], verb="modify")
             where = array.reshape(at, shape=(1, 1))
             row = array.reshape(tensor, shape=(1, *tensor.array.shape))
@@ -170,10 +200,13 @@ class TensorArray:
     # -- several elements --------------------------------------------------------------------------------------------
     def stack(self, name: str | None = None) -> Tensor:
         """All elements along a new first axis."""
+        if self._ragged is not None:
+            return self._ragged.stack()
         if self._whole is not None:
             return self._whole
         if not self._tensors:
-            return wrap(np.zeros((0, *self._known_shape()), self._dtype.numpy_dtype))
+            size = self._size if is_dimension(self._size) else 0
+            return wrap(zeros((size, *self._known_shape()), self._dtype.numpy_dtype))
         return stack(self._all())
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
@@ -181,6 +214,8 @@ class TensorArray:
         given = self._converted(value, strict=True)
         if not given.array.shape:
             raise ValueError(f"Cannot unstack a scalar into a TensorArray: {value!r}")
+        if is_dimension(given.array.shape[0]) or is_dimension(self._size):
+            return self._taken_over(given)
         tensors = list(array.unstack(given, axis=0))
         if len(tensors) > len(self) and not self._dynamic_size:
             if current_graph() is not None:
@@ -190,6 +225,18 @@ class TensorArray:
             raise ValueError(f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size {len(self)}")
         self._tensors = [self._accepted(t) for t in tensors]
         return self
+
+    def _taken_over(self, rows: Tensor) -> TensorArray:
+        """The array with these elements, where only the program knows how many there are."""
+        count = rows.array.shape[0]
+        if not self._dynamic_size and not is_same(count, self._size):
+            raise errors.refused_value(
+                f"Operation expected a list with {self._size} elements but got a list with {count} elements."
+            )
+        self._accepted(rows[0])
+        new = self._copy()
+        new._whole = rows
+        return new
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at some indices, along a new first axis."""
@@ -225,6 +272,12 @@ class TensorArray:
 
     def concat(self, name: str | None = None) -> Tensor:
         """The elements end to end along their first axis."""
+        if self._ragged is not None:
+            return self._ragged.concat()
+        if self._whole is not None:
+            count, length, *rest = self._whole.array.shape
+            joined: Tensor = array.reshape(self._whole, shape=(count * length, *rest))
+            return joined
         return concat(self._all(), 0)
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
@@ -277,18 +330,46 @@ class TensorArray:
         """Whether it is one tensor, or has to be because of an index: of one that only the program knows, or that is
         outside, which the program refuses when it comes to that.
         """
-        if self._whole is not None:
+        if self._whole is not None or self._ragged is not None or is_dimension(self._size):
             return True
         if isinstance(index, (Tensor, Variable)) and not is_known(convert(index)):
             return True
         outside = current_graph() is not None and not 0 <= _place(index) < len(self)
         return outside and not self._dynamic_size
 
+    def invariants(self) -> list[TensorShape]:
+        """The shapes that its tensors have in a loop that writes to it."""
+        if self._is_ragged:
+            return [TensorShape([None]), TensorShape([None, self._rank])]
+        whole = self._together().array.shape
+        return [TensorShape([None, *whole[1:]] if self._dynamic_size else whole)]
+
+    def parts(self) -> list[Tensor]:
+        """The tensors that a loop carries for it."""
+        return list(self._apart()) if self._is_ragged else [self._together()]
+
+    @property
+    def _is_ragged(self) -> bool:
+        """Whether the shapes of its elements may differ in a program that allows it."""
+        if self._ragged is not None:
+            return True
+        free = not self._infer_shape and self._whole is None and not self._element_shape.is_fully_defined()
+        return free and bool(self._rank) and allows_dynamic_shapes()
+
+    def _apart(self) -> RaggedElements:
+        """All elements as two tensors."""
+        if self._ragged is not None:
+            return self._ragged
+        assert self._rank is not None
+        found = [t.tensor if type(t) is _Cleared else t for t in self._tensors]
+        count = self._size if is_dimension(self._size) else len(found)
+        return RaggedElements.of(found, count, self._rank, self._dtype.numpy_dtype)
+
     def _together(self, reading: bool = False) -> Tensor:
         """All elements as one tensor; zeros where nothing was written."""
         if self._whole is not None:
             return self._whole
-        if self._dynamic_size:
+        if self._dynamic_size and not allows_dynamic_shapes():
             raise only_eager(
                 ValueError(
                     "A TensorArray with dynamic_size=True cannot be written to at an index that only the running "
@@ -311,6 +392,7 @@ class TensorArray:
             element_shape=self._element_shape,
         )
         new._tensors, new._whole = list(self._tensors), self._whole
+        new._ragged, new._rank, new._size = self._ragged, self._rank, self._size
         return new
 
     def _converted(self, value: Any, strict: bool = False) -> Tensor:
@@ -331,7 +413,8 @@ class TensorArray:
         tensor = self._converted(value)
         if not self._element_shape.is_compatible_with(tensor.shape):
             raise ValueError(f"Incompatible shape for value ({tensor.shape}), expected ({self._element_shape})")
-        if self._infer_shape:
+        self._rank = len(tensor.array.shape)
+        if self._infer_shape or not self._rank:
             self._element_shape = self._element_shape.merge_with(tensor.shape)
         return tensor
 
@@ -381,7 +464,7 @@ def _length(size: Any) -> int:
     if size is None:
         raise ValueError("The argument 'size' of a TensorArray must be given.")
     found = extent(size, "size", "TensorArray")
-    if found >= 2**31:
+    if not is_dimension(found) and found >= 2**31:
         raise ValueError(f"The argument 'size' of a TensorArray is too large: {found}")
     return found
 
@@ -433,8 +516,11 @@ _SCATTERED = ops_index.WITHIN._replace(error=_not_scattered)
 
 def _rebuilt(template: TensorArray, parts: list[Any]) -> TensorArray:
     new = template._copy()
-    new._whole = parts[0]
+    if len(parts) == 2:
+        new._ragged, new._rank = RaggedElements(*parts), parts[1].array.shape[1]
+    else:
+        new._whole = parts[0]
     return new
 
 
-nest.register_composite(TensorArray, lambda whole: [whole._together()], _rebuilt)
+nest.register_composite(TensorArray, TensorArray.parts, _rebuilt)

@@ -5,6 +5,7 @@ The XLA engine has the same functions. They are no part of the NumPy namespace: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,6 +82,60 @@ def loop(
     return (*last, np.asarray(stride, np.int32), *kept) if slots else last
 
 
+def dynamic_loop(
+    xp: Any,
+    *operands: ndarray,
+    body: Any,
+    test: Any,
+    carried: int,
+    scanned: int,
+    captured: int,
+    limit: int | None,
+    reverse: bool,
+    leads: Sequence[tuple[int, ...]],
+    **_: Any,
+) -> tuple[Any, ...]:
+    """A loop that carries values of changing shapes, and takes and gives ragged stacks: all values of a stack one after
+    the other in one axis, and the shape of each. Without a test it goes through all rows.
+    """
+    first = carried + 2 * scanned
+    carry, others, for_test = operands[:carried], operands[first : first + captured], operands[first + captured :]
+    rows = [_ragged_rows(*operands[i : i + 2]) for i in range(carried, first, 2)]
+    length = int(for_test[0]) if test is None else limit
+    stacked: list[list[ndarray]] = [[] for _ in leads]
+    iteration = 0
+    while length is None or iteration < length:
+        number = np.asarray(iteration, np.int32)
+        if test is not None and not np.all(test.invoke((number, *carry), for_test, xp)[0]):
+            break
+        place = length - 1 - iteration if reverse and length is not None else iteration
+        results = body.invoke((number, *carry, *[row[place] for row in rows]), others, xp)
+        carry = results[:carried]
+        for parts, part in zip(stacked, results[carried:], strict=True):
+            parts.append(part)
+        iteration += 1
+    kinds = [(lead, out) for lead, out in zip(leads, body.outputs[carried:], strict=True)]
+    stacks = [
+        _ragged_stack(parts[::-1] if reverse else parts, *kind) for parts, kind in zip(stacked, kinds, strict=True)
+    ]
+    return (*carry, np.asarray(iteration, np.int32), *[x for stack in stacks for x in stack])
+
+
+def _ragged_rows(flat: ndarray, shapes: ndarray) -> list[ndarray]:
+    """The values of a ragged stack."""
+    ends = np.cumsum(shapes.prod(axis=1, dtype=np.int64))
+    pieces = np.split(flat, ends[:-1], axis=-1) if len(ends) else []
+    return [piece.reshape((*flat.shape[:-1], *shape)) for piece, shape in zip(pieces, shapes.tolist(), strict=True)]
+
+
+def _ragged_stack(parts: Sequence[ndarray], lead: tuple[int, ...], out: Any) -> tuple[ndarray, ndarray]:
+    """Values as a ragged stack; `out` is the symbol of each of them."""
+    arrays = [np.asarray(part) for part in parts]
+    flat = [x.reshape((*lead, math.prod(x.shape[len(lead) :]))) for x in arrays] or [np.zeros((*lead, 0), out.dtype)]
+    shapes = np.array([x.shape[len(lead) :] for x in arrays], np.int64)
+    return np.concatenate(flat, axis=-1), shapes.reshape(len(arrays), len(out.shape) - len(lead))
+
+
 def host_effect(xp: Any, *arrays: ndarray, function: Any, effect: bool = True) -> ndarray:
     """Call a function for what it does."""
     return np.asarray(function(*arrays))
@@ -142,6 +197,7 @@ FUNCTIONS = (
     switch,
     scan,
     loop,
+    dynamic_loop,
     host_effect,
     host_function,
     check,

@@ -10,7 +10,17 @@ import numpy as np
 
 from gradtape._src import nest
 from gradtape._src.arrays.dimensions import evaluated, is_known_shape, variables_in
-from gradtape._src.arrays.symbolic import Graph, Symbolic, call, current_graph, only_eager, tracing, zeros
+from gradtape._src.arrays.symbolic import (
+    Graph,
+    Symbolic,
+    allows_dynamic_shapes,
+    call,
+    current_graph,
+    dynamic_argument,
+    only_eager,
+    tracing,
+    zeros,
+)
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.graph.program import Program
@@ -37,9 +47,19 @@ def in_scope(name: str) -> Callable[[F], F]:
 
 
 class Block:
-    """A branch or a body that has been traced: its result, and the variables it changed."""
+    """A branch or a body that has been traced: its result, and the variables it changed.
 
-    def __init__(self, name: str, function: Callable[..., Any], inputs: Sequence[Any], iteration: bool = False) -> None:
+    `shapes` are those of the inputs, where they are not known from outside: None for a size that each call finds out.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        inputs: Sequence[Any],
+        iteration: bool = False,
+        shapes: Sequence[Sequence[Any]] | None = None,
+    ) -> None:
         outer = current_graph()
         assert outer is not None
         self.graph = Graph(name, outer=outer)
@@ -49,8 +69,9 @@ class Block:
             if iteration:
                 self.inputs.append(wrap(self.graph.argument((), np.dtype(np.int32))))
                 self.graph.iteration = self.inputs[0].array
-            for like in inputs:
-                inside = wrap(self.graph.argument(tuple(like.array.shape), like.array.dtype))
+            for i, like in enumerate(inputs):
+                shape = tuple(like.array.shape if shapes is None else shapes[i])
+                inside = wrap(dynamic_argument(self.graph, shape, like.array.dtype))
                 self.trace.track(inside)
                 self.inputs.append(inside)
             self.result = function(*self.inputs[int(iteration) :])
@@ -99,18 +120,32 @@ def carried_variables(block: Block) -> tuple[list[tuple[Tensor, Tensor]], list[V
     return pairs, block.assigned
 
 
-def check_carry(before: Sequence[Tensor], after: Sequence[Any], may_change: bool = False) -> None:
-    """A loop must return as many values as it takes, of the same dtypes and shapes."""
+Axes = list[tuple[int, ...]]
+"""Axes of each value that a loop carries."""
+
+
+def check_carry(before: Sequence[Tensor], after: Sequence[Any], changing: Axes = [], free: Axes = []) -> Axes:  # noqa: B006 - nothing writes to them
+    """A loop must return as many values as it takes, of the same dtypes, and shapes but for `changing` axes.
+
+    The axes that change then; an error where they are not `free` to.
+    """
     if len(before) != len(after):
         raise ValueError(f"The loop has {len(before)} variables, and its body returned {len(after)} values.")
-    for a, b in zip(before, after, strict=True):
+    found = []
+    for i, (a, b) in enumerate(zip(before, after, strict=True)):
         if b is None or a.dtype != b.dtype:
             what = "None" if b is None else b.dtype.name
             raise TypeError(
                 f"Input tensor enters the loop with dtype {a.dtype.name}, but has dtype {what} after one iteration. "
                 "Use tf.cast inside the loop, or start with the dtype it is to have."
             )
-        if tuple(a.array.shape) != tuple(b.array.shape):
+        old, new = tuple(a.array.shape), tuple(b.array.shape)
+        may_change = free[i] if free else ()
+        differing = {axis for axis, (n, m) in enumerate(zip(old, new, strict=False)) if n != m}
+        if len(old) == len(new) and allows_dynamic_shapes() and differing <= {*may_change}:
+            found.append(tuple(sorted(differing | {*changing[i]} if changing else differing)))
+            continue
+        if old != new:
             problem = ValueError(
                 f"Input tensor enters the loop with shape {a.shape}, but has shape {b.shape} after one iteration. To "
                 "allow the shape to vary across iterations, use the `shape_invariants` argument of tf.while_loop to "
@@ -118,6 +153,8 @@ def check_carry(before: Sequence[Tensor], after: Sequence[Any], may_change: bool
                 "(tf.tensor_scatter_nd_update, tf.TensorArray), or loop over Python numbers, which are unrolled."
             )
             raise only_eager(problem) if may_change else problem
+        found.append(())
+    return found
 
 
 def without_outputs(program: Program, used: Sequence[bool]) -> tuple[Program, list[int]]:

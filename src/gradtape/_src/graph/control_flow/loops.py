@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import nest
-from gradtape._src.arrays.symbolic import Graph, Node, Symbolic, current_graph, tracing, zeros
+from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.seeds import seeds
+from gradtape._src.arrays.symbolic import (
+    Graph,
+    Node,
+    Symbolic,
+    allows_dynamic_shapes,
+    current_graph,
+    tracing,
+    zeros,
+)
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.primitive import narrowed, program_op
@@ -37,12 +47,20 @@ from gradtape._src.graph.control_flow.derivatives import (
     tracked_inputs,
     with_tangents,
 )
+from gradtape._src.graph.control_flow.dynamic_loops import (
+    DynamicLoop,
+    changing_shape,
+    record_loop,
+    tested_alone,
+)
 from gradtape._src.graph.control_flow.scans import record_scan
 from gradtape._src.graph.control_flow.trip_count import carried_bytes, trip_count
 from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import Trace, as_tensor, record
 from gradtape._src.graph.traced import Traced
+from gradtape._src.interrupts import is_interrupt
 from gradtape._src.ops import array, index, math
+from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, store
 
@@ -56,13 +74,13 @@ def while_loop(
     body: Callable[..., Any],
     loop_vars: Any,
     maximum_iterations: Any = None,
-    may_change: bool = False,
+    invariants: Sequence[Any] | None = None,
 ) -> Any:
     """Call `body` on the loop's variables as long as `test` of them holds, when the program runs.
 
     Its derivative goes back one iteration at a time. What was carried is kept every so many iterations, in bounded
-    memory; what is needed between is computed again. Where shapes `may_change` a loop that does it is left to eager
-    execution.
+    memory; what is needed between is computed again. `invariants` are shapes of the variables, None for those without
+    one: a size that is None there may change, and so may one that is not known while tracing.
     """
     limit, most = _limit(maximum_iterations)
     flat = [convert(leaf) for leaf in nest.flatten(loop_vars, True)]
@@ -74,9 +92,7 @@ def while_loop(
     def flat_body(*values: Tensor) -> Any:
         return _flat_result(body(*packed(values)), loop_vars, flat)
 
-    block = Block("while_body", flat_body, flat, iteration=True)
-    outputs = block.outputs()
-    check_carry(flat, outputs, may_change)
+    block, outputs, changing = traced_body(flat_body, flat, invariants)
     state, changed = carried_variables(block)
     block.inputs = [*block.inputs, *[t for t, _ in state]]
     traced = block.traced([*outputs, *[block.reading(v) for v in changed]])
@@ -89,16 +105,61 @@ def while_loop(
         check_truth(truth, "Input 'input' passed {} expected bool", "While")
         return scalar(truth) if most is None else math.logical_and(iteration_number() < most, scalar(truth))
 
-    test_block = Block("while_test", flat_test, carry, iteration=True)
+    axes = (*changing, *[()] * len(state))
+    test_block = Block("while_test", flat_test, carry, True, list(map(changing_shape, carry, axes)))
     condition = test_block.traced(test_block.outputs())
-    iterations, counted = trip_count(condition, traced, carry, limit)
-    if iterations is None:
-        results = _record_loop(condition, traced, carry, limit, _slots(carry, limit))
-    else:
-        results = record_scan(traced, carry, [], iterations, False, counted)
+    results = _recorded(condition, traced, carry, limit, axes)
     for variable, value in zip(changed, results[count : len(carry)], strict=True):
         store(variable, value.array)
     return packed(results[:count])
+
+
+def _recorded(
+    condition: Traced, body: Traced, carry: Sequence[Tensor], limit: int | None, changing: Sequence[tuple[int, ...]]
+) -> list[Any]:
+    """The results of a loop: as one of changing shapes, of a length that tracing finds out, or of any length."""
+    if any(changing):
+        return record_loop(DynamicLoop(body, condition, tuple(changing), limit=limit), carry, (), None)
+    iterations, counted = trip_count(condition, body, carry, limit)
+    if iterations is None:
+        return _record_loop(condition, body, carry, limit, _slots(carry, limit))
+    return record_scan(body, carry, [], iterations, False, counted)
+
+
+def traced_body(
+    body: Callable[..., Any], carry: Sequence[Tensor], invariants: Sequence[Any] | None
+) -> tuple[Block, list[Any], list[tuple[int, ...]]]:
+    """The body of a loop with what it returns and, for each value, the axes whose sizes change.
+
+    It is traced with the sizes that the first iteration finds and, where they change and may, again without them.
+    """
+    free = _free_axes(carry, invariants)
+    changing: list[tuple[int, ...]] = [()] * len(carry)
+    before = seeds.state()
+    while True:
+        try:
+            block = Block("while_body", body, carry, True, list(map(changing_shape, carry, changing)))
+            outputs = block.outputs()
+            after = check_carry(carry, outputs, changing, free)
+        except Exception as error:
+            if changing == free or is_interrupt(error) or not allows_dynamic_shapes():
+                raise
+            after = free  # the code does not fit the first sizes
+        if after == changing:
+            return block, outputs, changing
+        seeds.restore(before)
+        changing = after
+
+
+def _free_axes(carry: Sequence[Tensor], invariants: Sequence[Any] | None) -> list[tuple[int, ...]]:
+    """For each value that a loop carries, the axes whose sizes may change."""
+    free = []
+    for i, tensor in enumerate(carry):
+        invariant = None if invariants is None or invariants[i] is None else TensorShape(invariants[i])
+        sizes = tensor.array.shape if invariant is None else invariant.as_list() if invariant.rank is not None else None
+        known = [None] * len(tensor.array.shape) if sizes is None else sizes
+        free.append(tuple([axis for axis, n in enumerate(known) if n is None or is_dimension(n)]))
+    return free
 
 
 def _flat_result(result: Any, loop_vars: Any, like: Sequence[Tensor]) -> list[Tensor]:
@@ -163,7 +224,7 @@ def _record_loop(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: i
     }
     args = (*[t.array for t in carry], *program.others(), *condition.others())
     outputs = [wrap(value) for value in add_node("loop", args, attrs)]
-    uids = (*[t.uid for t in carry], *traced.captured, *_tested(test, traced))
+    uids = (*[t.uid for t in carry], *traced.captured, *tested_alone(test, traced))
     count = len(carry)
     facts = {
         "traced": traced,
@@ -176,11 +237,6 @@ def _record_loop(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: i
     }
     record(active_recorders(), LOOP, uids, tuple(outputs), tuple(outputs[count:]), facts)
     return outputs
-
-
-def _tested(test: Traced, body: Traced) -> list[int]:
-    """What the test of a loop captures, and its body does not."""
-    return [uid for uid in test.captured if uid not in body.captured]
 
 
 def _dce_loop(node: Node, used: Sequence[bool]) -> Node:
@@ -236,7 +292,7 @@ def _vjp_loop(
 
     _, *last = while_loop(lambda t, *_: t >= 0, backward, [iterations - 1, *start, *sums])
     gradients: list[Any] = [None] * len(needs)
-    for i, uid in enumerate(_tested(test, traced), inside):
+    for i, uid in enumerate(tested_alone(test, traced), inside):
         if needs[i] is not None:
             gradients[i] = wrap(zeros((*lead, *needs[i]), test.dtype_of(uid)))
     for i, value in zip((*floats, *captured), last, strict=True):
