@@ -215,7 +215,7 @@ def test_supported(name: str) -> None:
         ("tf.get_variable", "here as tf.compat.v1.get_variable"),
         ("tf.placeholder", "TensorFlow 1"),
         ("tf.contrib.layers.dense", "it was removed in TensorFlow 2"),
-        ("tf.queue.FIFOQueue", "planned"),
+        ("tf.queue.FIFOQueue", "queue.Queue"),
         ("tf.train.Saver", "TensorFlow 1; since then tf.train.Checkpoint"),
         ("tf.train.AdamOptimizer", "tf.compat.v1.train has it"),
         ("tf.train.exponential_decay", "tf.compat.v1.train has it"),
