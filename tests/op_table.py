@@ -300,7 +300,6 @@ for _name, _facts in {
     "logsumexp": {
         "kinks": (kink([-np.inf, 0.0], gradients=([0.0, 1.0],), axis=(0,), keepdims=False),),
     },
-    "variance": {},
 }.items():  # fmt: skip
     _complex = _name in ("sum", "mean", "prod")
     row(
@@ -309,6 +308,7 @@ for _name, _facts in {
         complex_samples=(S(complexes(2, 3), axis=(1,), keepdims=False),) if _complex else (),
         **_facts,  # type: ignore[arg-type]
     )
+row("variance", *(S(x, **attrs, constant_mean=False) for x, attrs in REDUCED))
 for _name in ("any", "all"):
     row(_name, S([[True, False], [True, True]], axis=(0,), keepdims=False),
         S([[True, False], [True, True]], axis=(0, 1), keepdims=True), differentiable=False)  # fmt: skip

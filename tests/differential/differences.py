@@ -15,7 +15,6 @@ REASONS = {
     "reversed scalar": "`tf.reverse` of a scalar has a Jacobian",
     "Jacobian": "The Jacobian of an elementwise function is 0 off its diagonal",
     "equal colours": "Second derivatives of `tf.image.rgb_to_hsv` differ where two colours are equal",
-    "moments": "for which TensorFlow treats the mean as a constant",
     "tangent of sign": "The tangent of `tf.sign` is zeros",
 }
 
@@ -28,16 +27,6 @@ ON_PURPOSE: dict[str, tuple[str, ...]] = {
         "grad(lambda x: tf.transpose(x, [-1, 0]), ramp(2, 3))",
         "grad(tf.image.hsv_to_rgb, [[.3, .3, .1], [.1, .5, .5], [0., .2, .2], [.5, 1., .5], [1., 0., 0.]])",
         "grad(tf.linalg.expm, ones([0, 2, 2]), order=2)",
-    ),
-    "moments": (
-        "grad(lambda x: tf.nn.moments(x, [0]), [1., 3., 8.], order=2)",
-        "grad(lambda x: tf.nn.moments(x, []), [1., 3., 8.], order=2)",
-        "grad((lambda x: tf.nn.moments(x, axes=[-1], keepdims=True)), draw(676, [4, 3, 2], 'float64', 'ties'), "
-        "order=2)",
-        "grad((lambda x: tf.nn.moments(x, axes=[], keepdims=False)), draw(55, [2, 3], 'float64', 'ties'), order=2)",
-        "grad((lambda x: tf.nn.moments(x, axes=[0, 1, 2], keepdims=False)), draw(657, [4, 3, 2], 'float32', 'big'), "
-        "order=2)",
-        "grad((lambda x: tf.nn.moments(x, axes=[0], keepdims=False)), draw(676, [3], 'float32', 'normal'), order=2)",
     ),
     "NaN in order": (
         "tf.sort([2., nan, 1.], direction='DESCENDING')",

@@ -25,7 +25,6 @@ from typing import Any
 
 CAUSES = {
     "labels": "the second derivative of `tf.nn.softmax_cross_entropy_with_logits` with respect to the labels",
-    "moments": "the second derivatives of `tf.nn.moments`, for which TensorFlow treats the mean as a constant",
     "denormal numbers": "Denormal numbers (in float32 those below 1.2e-38) are 0 for TensorFlow's kernels",
     "complex infinity": "Complex numbers divided by 0 or by infinity",
     "complex sign": "`tf.sign` of a complex number whose square underflows has absolute value 1",
@@ -38,7 +37,7 @@ CAUSES = {
     "zeta": "float32 `tf.math.zeta` and `tf.math.polygamma` of a second argument below about -8",
     "bessel": "derivatives of the Bessel functions at and next to 0",
     "igamma": "the derivative of `igamma` by a first argument close to 0",
-    "colours": "Derivatives of `tf.image.rgb_to_hsv` differ where a colour is not positive",
+    "colours": "Second derivatives of `tf.image.rgb_to_hsv` differ where two colours are equal",
     "cast": "Floating-point numbers beyond the range of an integer dtype saturate",
     "backward pass": "or fails in the backward pass",
     "empty tensors": "For empty tensors TensorFlow raises an error for the gradients of",

@@ -145,6 +145,18 @@ def test_derivatives_in_single_precision(f, x: np.ndarray):
     np.testing.assert_allclose(tape.gradient(y, source), expected, rtol=2e-2, atol=1e-2 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("colour", [[-1, -2, -3], [0, -1, -2], [0, 0, -1], [-2, -1, 0]])
+def test_the_hue_of_black_does_not_move(colour):
+    x = tf.constant([colour], tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        hue, saturation, value = tf.unstack(tf.image.rgb_to_hsv(x), axis=-1)
+    assert hue.numpy().item() > 0
+    assert tape.gradient(hue, x).numpy().tolist() == [[0, 0, 0]]
+    assert tape.gradient(saturation, x).numpy().tolist() == [[0, 0, 0]]
+    assert tape.gradient(value, x).numpy().sum() == 1
+
+
 def test_crop_and_resize_second_order():
     boxes, image = tf.constant([[0.1, 0.2, 0.8, 0.7]]), tf.constant(picture(1, 5, 5, 1), tf.float32)
     with tf.GradientTape() as outer:

@@ -468,7 +468,29 @@ def test_moments():
     np.testing.assert_allclose(variance, x.var((0, 2)))
     assert tf.nn.moments(x, [0], keepdims=True)[0].shape == (1, 3, 2)
     assert tf.nn.moments(tf.cast(x, "float16"), [0])[1].dtype == tf.float16
-    check_gradients(lambda x: list(tf.nn.moments(x, [0, 2])), x)
+    check_gradients(lambda x: list(tf.nn.moments(x, [0, 2])), x, order=1)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_second_derivative_of_the_variance(compiled):
+    """That of moments treats the mean as a constant, as TensorFlow's formula does; others are exact."""
+    x = tf.constant([1.0, 2.0, 4.0], tf.float64)
+
+    def hessian(f):
+        f = tf.function(f) if compiled else f
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            slope = inner.gradient(y, x)
+        return outer.jacobian(slope, x).numpy()
+
+    np.testing.assert_allclose(hessian(lambda x: tf.nn.moments(x, [0])[1]), np.eye(3) * 2 / 3, atol=1e-12)
+    exact = np.eye(3) * 2 / 3 - 2 / 9
+    np.testing.assert_allclose(hessian(tf.math.reduce_variance), exact, atol=1e-12)
+    weights = tf.ones([3], tf.float64)
+    np.testing.assert_allclose(hessian(lambda x: tf.nn.weighted_moments(x, [0], weights)[1]), exact, atol=1e-12)
 
 
 def test_statistics():
@@ -490,7 +512,7 @@ def test_batch_normalization():
     x, scale, offset = normal(5, 3), normal(3), normal(3)
 
     def whole(x, offset, scale):
-        mean, variance = tf.nn.moments(x, [0])
+        mean, variance = tf.reduce_mean(x, 0), tf.math.reduce_variance(x, 0)
         return tf.nn.batch_normalization(x, mean, variance, offset, scale, 1e-3)
 
     expected = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-3) * scale + offset

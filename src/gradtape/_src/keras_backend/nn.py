@@ -612,7 +612,8 @@ def moments(x, axes, keepdims=False, synchronized=False):
     if context is not None and context.num_replicas_in_sync > 1:
         found = _moments_of_all(context, x, over, keepdims)
     else:
-        found = reduce.mean(x, axis=over, keepdims=keepdims), normalization.variance(x, axis=over, keepdims=keepdims)
+        variance = normalization.variance(x, axis=over, keepdims=keepdims, constant_mean=False)
+        found = reduce.mean(x, axis=over, keepdims=keepdims), variance
     if not few_bits:
         return found
     info = ml_dtypes.finfo(wanted.numpy_dtype)

@@ -1,4 +1,4 @@
-"""The variance as one primitive: its derivative needs the input alone, and is exact at every order."""
+"""The variance as one primitive: its derivative needs the input alone."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from gradtape._src.ops.batching import shift_axis
 
 
 @generic_in_float32
-def _variance(xp, x, *, axis, keepdims=False):
+def _variance(xp, x, *, axis, constant_mean, keepdims=False):
     return xp.mean(xp.squared_difference(x, xp.mean(x, axis=axis, keepdims=True)), axis=axis, keepdims=keepdims)
 
 
-def _variance_dx(g, x, xp, axis):
-    """2 (x - mean) / n: the variance is least at the mean, so the mean's own derivative does not show."""
+def _variance_dx(g, x, xp, axis, constant_mean):
+    """2 (x - mean) / n: the variance is least at the mean, so the mean's own derivative does not show.
+
+    With `constant_mean` it does not show in further derivatives either, which are exact otherwise.
+    """
     shape = tuple(x.shape)
     count = max(math.prod(shape[i] for i in axis), 1)
     # g is the smaller one
     each = 2 * g / number(count, numpy_dtype(g)) if is_dimension(count) else g * (2 / count)
     factor = xp.reshape(each, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
-    return factor * (x - namespace_of(x).mean(x, axis=axis, keepdims=True))
+    of_x = namespace_of(x)
+    mean = of_x.mean(x, axis=axis, keepdims=True)
+    return factor * (x - (of_x.stop_gradient(mean) if constant_mean else mean))
 
 
 variance = primitive(

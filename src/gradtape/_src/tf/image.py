@@ -627,6 +627,7 @@ def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     sixth = 1 / (6 * math.where(coloured, span, 1))
     hue = math.where(red_most, (g - b) * sixth, math.where(g >= b, (b - r) * sixth + 2 / 6, (r - g) * sixth + 4 / 6))
     hue = math.where(coloured, math.where(hue < 0, hue + 1, hue), 0)
+    hue = math.where(bright, hue, array.stop_gradient(hue))  # black, as TensorFlow has it: the hue does not move
     return _stacked(hue, saturation, value)
 
 

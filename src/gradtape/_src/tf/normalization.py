@@ -31,6 +31,9 @@ def moments(
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance along axes (of float16 and bfloat16, computed in float32).
 
+    As in TensorFlow, the variance is the mean squared distance from a constant, which has the value of the mean: its
+    first derivative is exact, further ones lack the mean's part. Those of `tf.math.reduce_variance` are exact.
+
     >>> mean, variance = tf.nn.moments([1.0, 2.0, 3.0], [0])
     >>> mean.numpy().item(), round(variance.numpy().item(), 4)
     (2.0, 0.6667)
@@ -42,9 +45,9 @@ def moments(
         y = array.reshape(y, shape=tuple(n for n in y.array.shape if is_dimension(n) or n != 1))
     mean = tfmath.reduce_mean(y, axis, keepdims)
     if y.dtype.is_complex:
-        distance = math.squared_difference(y, tfmath.reduce_mean(y, axis, keepdims=True))
+        distance = math.squared_difference(y, array.stop_gradient(tfmath.reduce_mean(y, axis, keepdims=True)))
         return mean, tfmath.reduce_mean(distance, axis, keepdims)
-    variance = ops.variance(y, axis=axis, keepdims=truth(keepdims))
+    variance = ops.variance(y, axis=axis, keepdims=truth(keepdims), constant_mean=True)
     return narrowed(mean, x.array.dtype), narrowed(variance, x.array.dtype)
 
 
