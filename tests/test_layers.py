@@ -150,19 +150,14 @@ def test_imports_go_down(path):
         assert other == layer or HEIGHT[other] < HEIGHT[layer], f"{path}:{line}: {layer} imports {other}, not below it"
 
 
-LATE = ("core", "arrays", "ops", "variable", "autodiff", "graph", "function", "inspect", "formats", "checkpoint")
-"""Layers in which imports inside of functions make no cycles either."""
-
-
 @pytest.mark.parametrize("late", [False, True], ids=["at the top", "inside of functions"])
 def test_no_import_cycles(late):
     """Inside a layer, too, modules have an order."""
     graph = {name_of(path): set() for path in files()}
     for path in files():
         here = name_of(path)
-        counts = late and layer_of(here) in LATE
         found = imported(path.read_text("utf-8"))
-        graph[here] = {m for m, _, top in found if (top or counts) and m in graph and m != here}
+        graph[here] = {m for m, _, top in found if (top or late) and m in graph and m != here}
     for package in {name for name in graph if any(m.startswith(f"{name}.") for m in graph)}:
         graph = {a: {m for m in b if m != package or not a.startswith(f"{package}.")} for a, b in graph.items()}
     done, walking = set(), []

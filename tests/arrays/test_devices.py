@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from importlib.util import find_spec
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -35,6 +36,11 @@ def run(code: str, **environment: str) -> dict:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_arrays_are_not_jaxs_while_another_thread_imports_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))  # as it is at the start of its import
+    assert not devices.is_jax_array(np.ones(3))
 
 
 # -- names -----------------------------------------------------------------------------------------------------------

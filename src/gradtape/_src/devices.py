@@ -363,8 +363,9 @@ def place(value: Any) -> Any:
 
 def is_jax_array(value: Any) -> bool:
     """Whether this is an array of JAX with values: in a user's own jax.jit there are none."""
-    jax = sys.modules.get("jax")
-    return jax is not None and isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    jax: Any = sys.modules.get("jax")
+    kind = getattr(jax, "Array", None)  # None also while another thread imports JAX: there are no arrays yet
+    return kind is not None and isinstance(value, kind) and not isinstance(value, jax.core.Tracer)
 
 
 def place_result(value: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import Node, Symbolic
-from gradtape._src.cli.export import ExportedModel
+from gradtape._src.cli.exported_model import ExportedModel
 from gradtape._src.formats import atomic
 from gradtape._src.graph.program import Program, _replaying
 
@@ -124,6 +124,8 @@ class _Writer:
     def value(self, value: Any, names: dict[int, str]) -> str:
         """A value as an expression."""
         if type(value) is Symbolic:
+            if id(value) not in names:
+                raise NotImplementedError("a size depends on the values of inputs")
             return names[id(value)]
         found = np.asarray(value)
         if found.size <= 16:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import Node, Symbolic
-from gradtape._src.cli.export import ExportedModel
+from gradtape._src.cli.exported_model import ExportedModel
 from gradtape._src.formats import atomic
 from gradtape._src.graph.program import Program
 
@@ -115,6 +115,8 @@ class _Graph:
     def value(self, value: Any, dtype: Any = None) -> str:
         """The name of a value; a constant gets one."""
         if type(value) is Symbolic:
+            if id(value) not in self.names:
+                raise NotImplementedError("a size depends on the values of inputs")
             return self.names[id(value)]
         found = np.asarray(value)
         return self.constant(

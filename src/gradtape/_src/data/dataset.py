@@ -681,7 +681,7 @@ class Dataset:
         >>> list(tf.data.Dataset.load(path).as_numpy_iterator())
         [np.int64(0), np.int64(1), np.int64(2)]
         """
-        return Dataset._of(storage.load(storage.path_of(path), element_spec, compression))
+        return Dataset._of(storage.load(storage.path_of(path), element_spec, compression, DatasetSpec))
 
     def snapshot(
         self,

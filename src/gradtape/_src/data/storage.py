@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ _DESCRIPTION = "dataset_spec.json"
 _ELEMENT_FILE = re.compile(r"elements(-\d+)?\.tfrecord")
 _TENSOR, _SPARSE, _DATASET, _BATCH = 1, 2, 3, 4  # fields of a record: the leaves of an element
 _COUNT = 15  # the field of the last record: how many elements there are
+
+DatasetSpecOf = Callable[[Any, Any], Any]
+"""What makes the specification of a dataset from that of its elements and a shape."""
 
 
 def path_of(path: Any) -> str:
@@ -122,11 +126,9 @@ def _leaf(component: int, field: int, value: Any, spec: Any) -> Any:
 
 
 def _dataset(data: bytes, spec: Any) -> Any:
-    from gradtape._src.data.dataset import Dataset
-
     inner = spec.element_spec
     elements = [_unpacked(message, inner) for message in messages_in(decode(data), 1)]
-    return Dataset._of(Pipeline("_VariantDataset", lambda run: iter(elements), lambda: inner, len(elements)))
+    return spec.value_type._of(Pipeline("_VariantDataset", lambda run: iter(elements), lambda: inner, len(elements)))
 
 
 # -- caches ----------------------------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ class _Saved(NamedTuple):
     elements: str
 
     @classmethod
-    def read(cls, path: str) -> _Saved:
+    def read(cls, path: str, dataset_spec: DatasetSpecOf) -> _Saved:
         name = os.path.join(path, _DESCRIPTION)
         try:
             with open_to_read(name, "LoadDataset") as file:
@@ -223,7 +225,8 @@ class _Saved(NamedTuple):
             raise errors.NotFoundError(None, None, f"tf.data snapshot element_spec file not found: {name}.") from None
         try:
             found = json.loads(text)
-            spec, count, elements = _restored(found["spec"]), found["count"], found.get("elements", _element_file(0))
+            spec, count = _restored(found["spec"], dataset_spec), found["count"]
+            elements = found.get("elements", _element_file(0))
             if type(count) is not int or not _ELEMENT_FILE.fullmatch(elements):
                 raise ValueError(f"{count} elements in {elements!r}")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -233,14 +236,14 @@ class _Saved(NamedTuple):
         return cls(spec, count, os.path.join(path, elements))
 
 
-def load(path: str, element_spec: Any, compression: str | None) -> Pipeline:
-    """The elements in a folder."""
+def load(path: str, element_spec: Any, compression: str | None, dataset_spec: DatasetSpecOf) -> Pipeline:
+    """The elements in a folder; `dataset_spec` makes the specification of a dataset among them."""
     way = compression or ""
-    loaded = _Saved.read(path)
+    loaded = _Saved.read(path, dataset_spec)
     spec = loaded.spec if element_spec is None else element_spec
 
     def elements(run: Run) -> Elements:
-        saved, file = _open(path, way)
+        saved, file = _open(path, way, dataset_spec)
         if saved.spec != loaded.spec:
             file.close()
             raise errors.FailedPreconditionError(
@@ -251,17 +254,17 @@ def load(path: str, element_spec: Any, compression: str | None) -> Pipeline:
     return Pipeline("_LoadDataset", elements, lambda: spec, loaded.size)
 
 
-def _open(path: str, compression: str) -> tuple[_Saved, IO[bytes]]:
+def _open(path: str, compression: str, dataset_spec: DatasetSpecOf) -> tuple[_Saved, IO[bytes]]:
     """What is saved in a folder, and its elements; tries again if they are being replaced."""
-    saved = _Saved.read(path)
+    saved = _Saved.read(path, dataset_spec)
     while True:
         try:
             file = opened(saved.elements, compression)
         except errors.NotFoundError:
-            if (now := _Saved.read(path)) == saved:
+            if (now := _Saved.read(path, dataset_spec)) == saved:
                 raise
         else:
-            if (now := _Saved.read(path)) == saved:
+            if (now := _Saved.read(path, dataset_spec)) == saved:
                 return saved, file
             file.close()
         saved = now
@@ -284,7 +287,7 @@ def _described(spec: Any) -> Any:
     raise TypeError(f"Elements of the kind {spec!r} cannot be saved: tensors in tuples and dicts can.")
 
 
-def _restored(described: Any) -> Any:
+def _restored(described: Any, dataset_spec: DatasetSpecOf) -> Any:
     if described is None:
         return NoneTensorSpec()
     ((kind, content),) = described.items()
@@ -292,12 +295,10 @@ def _restored(described: Any) -> Any:
         shape, dtype = content
         return (TensorSpec if kind == "tensor" else SparseTensorSpec)(shape, dtype)
     if kind == "dataset":
-        from gradtape._src.data.dataset import DatasetSpec
-
         inner, shape = content
-        return DatasetSpec(_restored(inner), shape)
+        return dataset_spec(_restored(inner, dataset_spec), shape)
     if kind == "dict":
-        return {key: _restored(part) for key, part in content}
+        return {key: _restored(part, dataset_spec) for key, part in content}
     if kind == "tuple":
-        return tuple(_restored(part) for part in content)
+        return tuple(_restored(part, dataset_spec) for part in content)
     raise ValueError(f"Nothing is called {kind!r}")

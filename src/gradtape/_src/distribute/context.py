@@ -6,6 +6,7 @@ modes of their own. Without one the default strategy is active, in its only repl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,17 +30,20 @@ class Mode(NamedTuple):
 
 mode: ContextVar[Mode | None] = ContextVar("gradtape_distribution", default=None)
 
-_default: list[Any] = []
+_make_default: list[Callable[[], Strategy]] = []
+_default: list[Strategy] = []
+
+
+def register_default_strategy(make: Callable[[], Strategy]) -> None:
+    """Register what makes the strategy of code without one, when it is first needed."""
+    _make_default[:] = [make]
 
 
 def default_strategy() -> Strategy:
     """The strategy of code without one: a single replica."""
     if not _default:
-        from gradtape._src.distribute.strategy import DefaultStrategy
-
-        _default.append(DefaultStrategy())
-    found: Strategy = _default[0]
-    return found
+        _default.append(_make_default[0]())
+    return _default[0]
 
 
 def get_strategy() -> Strategy:

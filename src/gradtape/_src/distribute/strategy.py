@@ -13,7 +13,13 @@ from gradtape._src.core.tape import active_recorders, use_recorders
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.devices import Device, device_scope, get_engine, logical_cpu, logical_devices, parse
 from gradtape._src.distribute import reduction, variables
-from gradtape._src.distribute.context import Mode, mode, require_cross_replica, require_same
+from gradtape._src.distribute.context import (
+    Mode,
+    mode,
+    register_default_strategy,
+    require_cross_replica,
+    require_same,
+)
 from gradtape._src.distribute.input import DistributedDataset, InputContext, InputOptions
 from gradtape._src.distribute.reduction import ReduceOp, as_reduce_op
 from gradtape._src.distribute.replica import ReplicaContext, run_replicas
@@ -515,6 +521,9 @@ class DefaultStrategy(Strategy):
 
     def __init__(self) -> None:
         super().__init__(DefaultExtended([Device("CPU", 0)]))
+
+
+register_default_strategy(DefaultStrategy)
 
 
 class OneDeviceStrategy(Strategy):

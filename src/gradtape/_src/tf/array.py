@@ -36,7 +36,7 @@ from gradtape._src.conversion import (
     operands,
     wrap,
 )
-from gradtape._src.core.composites import NotDenseError, call_on_composites, dispatched, is_composite, register_loader
+from gradtape._src.core.composites import NotDenseError, call_on_composites, dispatched, is_composite
 from gradtape._src.dtypes import DType, as_dtype, float32, int64
 from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.literals import cannot_convert
@@ -66,16 +66,6 @@ if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 newaxis = None
-
-
-def _load_composites() -> None:
-    """Complete the tables of ops on ragged tensors."""
-    from gradtape._src.tf import ragged
-
-    ragged.load()
-
-
-register_loader(_load_composites)
 
 
 # -- making ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import importlib
 import math as _math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +23,7 @@ from gradtape._src.arrays.symbolic import (
     unknown_shape,
 )
 from gradtape._src.conversion import convert, is_library, operand, operands, wrap
-from gradtape._src.core.composites import dispatched, register_loader
+from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType, as_dtype, int32
 from gradtape._src.ops import array, index, math, reduce, scatter
@@ -587,9 +586,6 @@ _NUMBERS = Rule(
     lambda xp, values, op: xp.isnan(values),
     lambda values, op: errors.invalid_argument("Histogram values must not contain NaN", op),
 )
-
-
-register_loader(lambda: importlib.import_module("gradtape._src.tf.ragged_counts"))
 
 
 @dispatched

@@ -18,8 +18,7 @@ from gradtape._src.ops.attention import attention
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math as tfmath
 from gradtape._src.tf.arguments import axis_of, integer
-from gradtape._src.tf.array import cast, concat, gather, moveaxis_last
-from gradtape._src.tf.clip import clip_by_norm
+from gradtape._src.tf.array import cast, moveaxis_last
 from gradtape._src.tf.convolution import (
     atrous_conv2d as atrous_conv2d,
     atrous_conv2d_transpose as atrous_conv2d_transpose,
@@ -53,6 +52,7 @@ from gradtape._src.tf.convolution import (
     space_to_batch as space_to_batch,
     space_to_depth as space_to_depth,
 )
+from gradtape._src.tf.embedding import embedding_lookup as embedding_lookup
 from gradtape._src.tf.isotonic import isotonic_regression as isotonic_regression
 from gradtape._src.tf.losses import (
     collapse_repeated as collapse_repeated,
@@ -155,26 +155,6 @@ def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     y = widened(x)
     result: Tensor = narrowed(tfmath.reduce_sum(y * y) / 2, x.array.dtype)
     return result
-
-
-@dispatched
-def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
-    """Rows of a table; the gradient with respect to the table is sparse.
-
-    >>> table = tf.Variable([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
-    >>> with tf.GradientTape() as tape:
-    ...     y = tf.reduce_sum(tf.nn.embedding_lookup(table, [2, 1]))
-    >>> tape.gradient(y, table).indices.numpy().tolist()
-    [2, 1]
-    """
-    if isinstance(params, (list, tuple)):
-        params = params[0] if len(params) == 1 else concat(params, 0)  # shards, one after the other
-    rows = gather(params, ids)
-    if max_norm is None:
-        return rows
-    axes = list(range(len(operand(ids).array.shape), len(rows.array.shape)))
-    clipped: Tensor = clip_by_norm(rows, max_norm, axes)
-    return clipped
 
 
 def embedding_lookup_sparse(

@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 
-def load() -> None:
-    """Enter the functions of ragged tensors in the table of their ops: importing the modules does."""
-    from gradtape._src.tf import ragged_array, ragged_math, ragged_shape
-
-    del ragged_array, ragged_math, ragged_shape
-
-
 # -- constants -------------------------------------------------------------------------------------------------------
 def constant(
     pylist: Any,

@@ -12,7 +12,7 @@ from gradtape._src.ops.ragged.partition import known
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.array import cast, where as where_dense
-from gradtape._src.tf.nn import embedding_lookup
+from gradtape._src.tf.embedding import embedding_lookup
 from gradtape._src.tf.sparse_shaping import (
     coordinates,
     fill_empty_rows,
