@@ -44,6 +44,7 @@ lint: $(VENV)/dev.stamp
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+	MYPYPATH=src $(RUN) -m mypy tests/typing/programs
 
 bench: $(VENV)/dev.stamp
 	$(RUN) -m benchmarks

@@ -174,7 +174,7 @@ def traced():
     loop.get_concrete_function(x)
 
 
-STEPS = {traced: 211, second_derivatives: 5, jacobians: 3, with_options: 3}
+STEPS = {traced: 211, second_derivatives: 5, jacobians: 3, with_options: 17}
 
 
 @pytest.mark.parametrize(

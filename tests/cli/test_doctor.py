@@ -16,10 +16,17 @@ from gradtape._src.cli import doctor
 from gradtape._src.cli.main import main
 
 
+@pytest.fixture(scope="module")
+def devices() -> tuple[list[str], dict[str, str]]:
+    """What fresh processes say, which take a second: the devices of JAX, and the default one."""
+    return doctor._jax_devices(), doctor._device()
+
+
 @pytest.fixture(autouse=True)
-def _no_import_timing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fresh processes take a second: one test has them."""
+def _one_process(monkeypatch: pytest.MonkeyPatch, devices: tuple[list[str], dict[str, str]]) -> None:
     monkeypatch.setattr(doctor, "_import_seconds", lambda: {"numpy": 0.1, "gradtape": 0.05})
+    monkeypatch.setattr(doctor, "_jax_devices", lambda: list(devices[0]))
+    monkeypatch.setattr(doctor, "_device", lambda: dict(devices[1]))
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def needs(*packages: str) -> None:
             pytest.skip(f"{package} is not installed")
 
 
-@pytest.mark.parametrize("checker", CHECKERS)
+@pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.slow), "pyright"])
 def test_programs_are_clean_and_mistakes_are_flagged(checker, tmp_path):
     """A misspelled name or a wrong argument is an error on its line, and nothing else is."""
     needs("mypy", "basedpyright", "keras", "jax")

@@ -219,6 +219,6 @@ def _why_not(fullname: str, part: str, namespace: ModuleType, found: object) -> 
     if sentence is not None:
         return f"{missing} {sentence}."
     public = [name for name in dir(namespace) if not name.startswith("_")]
-    names = [name for name in public if isinstance(getattr(namespace, name, None), ModuleType)]
-    close = difflib.get_close_matches(part, names, n=1)
+    similar = difflib.get_close_matches(part, public, n=5)  # only these are imported, to see what they are
+    close = [name for name in similar if isinstance(getattr(namespace, name, None), ModuleType)]
     return f"{missing} Did you mean '{parent}.{close[0]}'?" if close else missing
