@@ -24,6 +24,7 @@ RESULTS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "deepdream.py": (r"holds a digit: \S+ before, ([\d.]+) after", lambda belief: belief > 0.08),  # before: 0.04
     "explain_none.py": (r"(\d+) of 8 gradients were None, all explained", lambda count: count == 8),
     "gradient_penalty.py": (r"Mean slope of the critic in the last step: ([\d.]+)", lambda slope: 0.6 < slope < 1.5),
+    "implicit_step.py": (r"Largest residual of the last: (\S+)", lambda residual: residual < 1e-10),
     "keras_dcgan.py": (r"drawn by the generator +([\d.]+)", lambda distance: distance < 5.3),  # untrained: 5.9
     "keras_style_transfer.py": (r"before, ([\d.]+) after", lambda distance: distance < 0.007),  # without steps: 0.012
     "keras_text.py": (r"LSTM +([\d.]+) %", lambda percent: percent > 90),

@@ -20,6 +20,7 @@ from gradtape._src.core.dispatch import record
 from gradtape._src.core.observe import in_rule
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.sparse_cotangent import SparseCotangent
+from gradtape._src.core.structure import dense
 from gradtape._src.core.tape import Recorder, active_recorders
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.interrupts import setting
@@ -268,6 +269,7 @@ _CUSTOM = Op(
     outputs=1,
     may_raise=True,
     trusted=True,
+    structure=dense,
     category="other",
     names=("custom_gradient",),
     doc="A function with a gradient of its own.",

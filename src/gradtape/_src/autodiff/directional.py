@@ -101,7 +101,7 @@ def forward_jacobian(tape: Tape, recording: Any, target: Any, source: Any, trace
 
 def hessian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients) -> Any:
     """See `GradientTape.hessian`."""
-    second, gradients, flat = _recorded_gradient(tape, target, sources, "hessian")
+    second, gradients, flat = recorded_gradient(tape, target, sources, "hessian")
     blocks = []
     for gradient, source in zip(gradients, flat, strict=True):
         if gradient is None:
@@ -116,7 +116,7 @@ def hessian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients)
 def hvp(tape: Tape, target: Any, sources: Any, vectors: Any, policy: UnconnectedGradients) -> Any:
     """See `GradientTape.hvp`."""
     nest.assert_same_structure(sources, vectors)
-    second, gradients, flat = _recorded_gradient(tape, target, sources, "hvp")
+    second, gradients, flat = recorded_gradient(tape, target, sources, "hvp")
     directions = [_direction(s, v) for s, v in zip(flat, nest.flatten(vectors), strict=True)]
     known = [g for g in gradients if g is not None]
     products = iter(second.jvp(known, flat, directions, unconnected_gradients=policy))
@@ -126,16 +126,24 @@ def hvp(tape: Tape, target: Any, sources: Any, vectors: Any, policy: Unconnected
     return nest.pack_sequence_as(sources, results)
 
 
-def _recorded_gradient(tape: Tape, target: Any, sources: Any, method: str) -> tuple[Any, list[Any], list[Any]]:
-    """A second tape with the records of this one, followed by those of the backward pass from the target."""
+def recorded_gradient(tape: Tape, target: Any, sources: Any, method: str) -> tuple[Any, list[Any], list[Any]]:
+    """A second tape, as below, the gradients and the sources; the first tape is used up."""
     recording = tape._require_record()
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     target = only_tensor("target", target)
+    with tape._gradient_call(method):
+        second, gradients = second_tape(tape, recording, target, flat)
+    return second, gradients, flat
+
+
+def second_tape(tape: Tape, recording: Any, target: Any, sources: list[Any]) -> tuple[Any, list[Any]]:
+    """A second tape with the records of this one, followed by those of the backward pass from the target."""
     second = type(tape)(persistent=True)
     second.options = {name: on for name, on in tape.options.items() if name in ("check_numerics", "strong_zeros")}
-    with tape._gradient_call(method), float_errors_ignored():
+    with float_errors_ignored():
         second._recording = recording.copy()
         with second:
             second._op_logger = tape._op_logger  # it has the lines, and need not log more ops
-            gradients = second._recorded_gradient(target, flat)
-    return second, [None if g is None else convert(g) for g in gradients], flat
+            # The conversion of a sparse gradient is a step of the program that is differentiated again.
+            gradients = [None if g is None else convert(g) for g in second._recorded_gradient(target, sources)]
+    return second, gradients

@@ -49,6 +49,7 @@ from gradtape._src.variable import Variable, unwrapped
 _NOTHING: frozenset[int] = frozenset()
 
 if TYPE_CHECKING:
+    from gradtape._src.autodiff.sparsity import Sparsity
     from gradtape._src.typing import Gradient, Source
 
 K = TypeVar("K")
@@ -503,6 +504,8 @@ class Tape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
         mode: str = "reverse",
+        *,
+        sparse: Any = False,
     ) -> Any: ...
     def jacobian(
         self,
@@ -512,11 +515,18 @@ class Tape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
         mode: str = "reverse",
+        *,
+        sparse: Any = False,
     ) -> Any:
         """All partial derivatives of one target: shape `target.shape + source.shape` for each source.
 
         `parallel_iterations` is the number of rows that one backward pass computes; by default it is chosen to fit in
         memory. `mode` is "reverse" (by rows), "forward" (by columns) or "auto" (whichever needs fewer).
+
+        With `sparse=True` the result is a `tf.SparseTensor` of the same shape, with `sparse="scipy"` a
+        `scipy.sparse.csr_array` of shape [elements of the target, elements of the source]. The tape finds out from its
+        records where derivatives can be different from zero, and needs a few passes instead of one for each row;
+        `mode` is then chosen as by "auto", unless it is "forward". `sparse=plan` uses a plan of `sparsity` again.
 
         >>> import gradtape as tf
         >>> x = tf.constant([1.0, 2.0])
@@ -526,6 +536,10 @@ class Tape:
         >>> tape.jacobian(y, x).numpy().tolist()
         [[2.0, 0.0], [0.0, 4.0]]
         """
+        if sparse is not False:
+            return sparsities().sparse_jacobian(
+                self, target, sources, as_policy(unconnected_gradients), sparse, "auto" if mode == "reverse" else mode
+            )
         return jacobians.jacobian(
             self, target, sources, as_policy(unconnected_gradients), parallel_iterations, experimental_use_pfor, mode
         )
@@ -616,11 +630,26 @@ class Tape:
         self, target: Any, sources: Source, unconnected_gradients: Any = UnconnectedGradients.NONE
     ) -> Gradient: ...
     @overload
-    def hessian(self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any: ...
-    def hessian(self, target: Any, sources: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
+    def hessian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        *,
+        sparse: Any = False,
+    ) -> Any: ...
+    def hessian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+        *,
+        sparse: Any = False,
+    ) -> Any:
         """Second derivatives of one scalar target; for several sources, a block for each pair of them.
 
-        No outer tape is needed: this records the backward pass and differentiates it again.
+        No outer tape is needed: this records the backward pass and differentiates it again. `sparse` is the same as
+        for `jacobian`; a plan for it is `tape.sparsity(target, sources, order=2)`.
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
@@ -629,7 +658,48 @@ class Tape:
         >>> tape.hessian(y, x).numpy().tolist()
         [[4.0, 2.0], [2.0, 0.0]]
         """
+        if sparse is not False:
+            return sparsities().sparse_hessian(self, target, sources, as_policy(unconnected_gradients), sparse)
         return directional.hessian(self, target, sources, as_policy(unconnected_gradients))
+
+    def sparsity(
+        self,
+        target: Any,
+        sources: Any,
+        *,
+        order: int = 1,
+        mode: str = "auto",
+        local: bool = False,
+        format: str = "tensor",
+    ) -> Sparsity:
+        """Where the Jacobian (or, with `order=2`, the Hessian) can be different from zero: a plan to compute it.
+
+        The plan can be used many times, also by another tape that recorded the same program at another point. This
+        computes no derivative, and does not use up the tape.
+
+        Args:
+          target: The tensor to be differentiated; for `order=2` a scalar.
+          sources: Tensors or variables; several of them are one matrix, side by side.
+          order: 1 for `jacobian`, 2 for `hessian`.
+          mode: "forward" (passes by columns), "reverse" (by rows), "both" (some rows by rows, the rest by columns) or
+            "auto", the one that needs the fewest passes. Hessians have the mode "symmetric".
+          local: Whether the pattern holds at this point only: a factor that is zero here then counts as no dependence,
+            and so does the branch of `where` that was not taken.
+          format: What the results are: "tensor" (`tf.SparseTensor`) or "scipy" (`scipy.sparse.csr_array`).
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable(tf.range(5.0))
+        >>> with tf.GradientTape(persistent=True) as tape:
+        ...     y = x[2:] - 2.0 * x[1:-1] ** 2 + x[:-2]
+        >>> plan = tape.sparsity(y, x)
+        >>> plan
+        <sparsity of a 3 x 5 Jacobian: 9 entries, 3 reverse passes>
+        >>> plan.to_dense().astype(int).tolist()
+        [[1, 1, 1, 0, 0], [0, 1, 1, 1, 0], [0, 0, 1, 1, 1]]
+        >>> tape.jacobian(y, x, sparse=plan).values.numpy().tolist()
+        [1.0, -4.0, 1.0, 1.0, -8.0, 1.0, 1.0, -12.0, 1.0]
+        """
+        return sparsities().sparsity(self, target, sources, order=order, mode=mode, local=local, format=format)
 
     @overload
     def hvp(
@@ -745,6 +815,13 @@ class Tape:
 
     def _on_unconnected(self, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
         """Some sources have no gradient."""
+
+
+def sparsities() -> Any:
+    """The module of sparse derivatives, which is loaded when it is first needed."""
+    from gradtape._src.autodiff import sparsity
+
+    return sparsity
 
 
 _UNKNOWN: Line = ("an unknown file", 0)

@@ -69,6 +69,7 @@ class Op:
     `category` is its place in pictures and tables, one of `CATEGORIES`; elementwise ops have theirs by default.
     `hazards` name what makes NaN or infinity of finite numbers, or NaN of infinite ones: see `HAZARDS`.
     `nan_free` says that finite numbers never give NaN, `moves_only` that it gives nothing but numbers it was given.
+    `structure` says which elements of its inputs an element of an output can depend on: see `core/structure.py`.
     `sparse` says that TensorFlow's function maps the values of a sparse tensor too.
     `instead` advises what to use in the place of an op without a derivative.
     """
@@ -104,6 +105,7 @@ class Op:
         "rules",
         "saves",
         "sparse",
+        "structure",
         "tf_name",
         "traced_half_vjps",
         "traced_vjps",
@@ -149,6 +151,7 @@ class Op:
         nan_free: bool = False,
         moves_only: bool = False,
         sparse: bool = False,
+        structure: Callable[[Any], Any] | None = None,
         instead: str = "",
     ) -> None:
         self.name, self.args, self.rules = name, tuple(args), tuple(rules)
@@ -164,6 +167,7 @@ class Op:
             explain,
         )
         self.names, self.doc, self.example, self.instead = names, doc, example, instead
+        self.structure = structure
         self.category = category or ("elementwise" if elementwise else "other")
         self.hazards, self.nan_free, self.moves_only, self.sparse = hazards, nan_free, moves_only, sparse
         for rule in self.rules:
@@ -229,7 +233,9 @@ class Op:
         return f"<primitive {self.name}>"
 
 
-def program_op(name: str, tf_name: str, vjp_all: Rule, jvp: Rule | None = None) -> Op:
+def program_op(
+    name: str, tf_name: str, vjp_all: Rule, jvp: Rule | None = None, structure: Callable[[Any], Any] | None = None
+) -> Op:
     """The op of records that stand for a whole program: a call, a branch, a loop, a function in Python.
 
     It has no kernel. Its rule gets the cotangents that arrived, and gives gradients as they are.
@@ -245,6 +251,7 @@ def program_op(name: str, tf_name: str, vjp_all: Rule, jvp: Rule | None = None) 
         outputs=1,
         trusted=True,
         listed=False,
+        structure=structure,
     )
 
 

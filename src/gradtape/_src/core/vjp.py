@@ -69,7 +69,7 @@ def vjp(record: Record, gs: Cotangents, shapes: Shapes, traced: bool) -> list[An
     if op.vjp_all is not None:
         results = _all_at_once(op, g, needed, saved, attrs)
     else:
-        results = [_one(op, i, g, shape, saved, attrs, half) for i, shape in enumerate(needed)]
+        results = [vjp_of_input(op, i, g, shape, saved, attrs, half) for i, shape in enumerate(needed)]
     if op.trusted:
         return results
     results = [None if c is None or s is None else unbroadcast(c, s) for c, s in zip(results, needed, strict=True)]
@@ -90,7 +90,7 @@ def _completed(record: Record, gs: Cotangents, shapes: Shapes) -> Any:
     return [present[uid] if uid in present else xp.zeros(shapes[uid], dtype) for uid, dtype in pairs]
 
 
-def _one(op: Op, position: int, g: Any, shape: Any, saved: list[Any], attrs: dict[str, Any], half: bool) -> Any:
+def vjp_of_input(op: Op, position: int, g: Any, shape: Any, saved: list[Any], attrs: dict[str, Any], half: bool) -> Any:
     """The cotangent of one input, by its own rule."""
     rule = op.rules[position]
     if rule is None or shape is None:

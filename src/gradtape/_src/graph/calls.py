@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradtape._src.arrays.dimensions import Sizes
 from gradtape._src.arrays.symbolic import zeros
 from gradtape._src.conversion import wrap
 from gradtape._src.core import dispatch
 from gradtape._src.core.primitive import program_op
+from gradtape._src.core.structure import OpCall, Propagation, dense
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.graph.checks import NONE
 from gradtape._src.graph.program import to_numpy
@@ -175,9 +178,34 @@ def _jvp_of_link(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: A
     return tuple(given[: attrs["count"]])
 
 
-LINK = program_op("identity_n", "IdentityN", _vjp_of_link, _jvp_of_link)
-CALL = program_op("function", "PartitionedCall", _vjp_of_call, _jvp_of_call)
-PART = program_op("part", "PartitionedCall", _vjp_of_part, _jvp_of_part)
+def _structure_of_call(call: OpCall) -> Any:
+    """Index sets go through the tape of the function: outputs have those of the trace, and residuals theirs.
+
+    Values are not known there, and with unknown dimensions nor are places: such a call counts as dense.
+    """
+    derivative = call.attrs.get("derivative")
+    traced: Traced = call.attrs["traced"] if derivative is None else derivative.traced
+    if traced.graph.polymorphic:
+        return dense(call)
+    inside = Propagation(call.sets, traced.trace.tracked, call.local)
+    pairs = zip(traced.inner_uids(), call.ids, strict=True)
+    found = inside.run(traced.trace.records, {uid: ids for uid, ids in pairs if ids is not None})
+    call.propagation.dense_ops.extend(inside.dense_ops)
+    uids = [t.uid for t in traced.outputs]
+    uids += [] if derivative is None else [r.uid for r in derivative.residuals]
+    if not all(uids):
+        return dense(call)  # a residual that is no tensor of the trace
+    outputs = zip(uids, call.outputs, strict=True)
+    return tuple(np.broadcast_to(found.get(uid, call.empty(i)), shape or ()) for i, (uid, shape) in enumerate(outputs))
+
+
+def _structure_of_link(call: OpCall) -> Any:
+    return tuple(call.dense_input(i) for i in range(call.attrs["count"]))
+
+
+LINK = program_op("identity_n", "IdentityN", _vjp_of_link, _jvp_of_link, _structure_of_link)
+CALL = program_op("function", "PartitionedCall", _vjp_of_call, _jvp_of_call, _structure_of_call)
+PART = program_op("part", "PartitionedCall", _vjp_of_part, _jvp_of_part, _structure_of_call)
 
 
 # A call is a function of every namespace: a backward pass makes it with raw arrays, batches or recorded tensors.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.batched import Batched, batch_rules
 from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.row_index import RowIndex
@@ -14,6 +15,7 @@ from gradtape._src.arrays.symbolic import as_value
 from gradtape._src.conversion import constant_operand, operand
 from gradtape._src.core.dispatch import declare, linear, primitive, run
 from gradtape._src.core.primitive import Op, numpy_dtype, registry
+from gradtape._src.core.structure import OpCall, moves, unchanged
 from gradtape._src.ops.batching import shift_axis
 
 Axes = tuple[int, ...]
@@ -54,6 +56,7 @@ identity = linear(
     lambda g: g,
     batch=lambda xp, size, batched, x: x,
     block_diagonal=_keep_block_diagonal("identity", lambda x: True),
+    structure=unchanged,
     category="shape",
     moves_only=True,
     names=("identity",),
@@ -66,6 +69,7 @@ transfer = linear(  # to another device; cotangents come back to the one it is f
     tf_name="Identity",
     batch=lambda xp, size, batched, x, device, source: xp.transfer(x, device=device, source=source),
     block_diagonal=_keep_block_diagonal("transfer", lambda x, device, source: True),
+    structure=unchanged,
     category="shape",
     doc="The same numbers on another device.",
 )
@@ -76,6 +80,7 @@ astype = linear(
     tf_name="Cast",
     batch=lambda xp, size, batched, x, dtype, source=None: xp.astype(x, dtype=dtype, source=source),
     block_diagonal=_keep_block_diagonal("astype", lambda x, dtype, source=None: True),
+    structure=unchanged,
     category="shape",
     names=("cast",),
     doc="The numbers in another floating or complex dtype.",
@@ -106,6 +111,7 @@ reshape = linear(
     lambda g, x_shape, xp: xp.reshape(g, shape=x_shape),
     batch=lambda xp, size, batched, x, shape: xp.reshape(x, shape=(size, *_settled(x.shape[1:], shape))),
     block_diagonal=_keep_block_diagonal("reshape", lambda x, shape: shape[:1] == x.shape[:1]),
+    structure=moves,
     category="shape",
     moves_only=True,
     names=("reshape",),
@@ -126,6 +132,7 @@ transpose = linear(
     lambda g, xp, perm: xp.transpose(g, perm=_inverse(perm)),
     batch=lambda xp, size, batched, x, perm: xp.transpose(x, perm=(0, *(p + 1 for p in perm))),
     block_diagonal=_keep_block_diagonal("transpose", lambda x, perm: perm[:1] == (0,)),
+    structure=moves,
     category="shape",
     moves_only=True,
     names=("transpose",),
@@ -150,6 +157,7 @@ _broadcast_to = linear(  # its transpose is the un-broadcasting that the engine 
     block_diagonal=_keep_block_diagonal(
         "broadcast_to", lambda x, shape: len(shape) == len(x.shape) and shape[:1] == x.shape[:1]
     ),
+    structure=moves,
     category="shape",
     names=("broadcast_to",),
     doc="The numbers, repeated to a larger shape.",
@@ -175,6 +183,7 @@ pad = linear(
     ),
     batch=lambda xp, size, batched, x, before, after: xp.pad(x, before=(0, *before), after=(0, *after)),
     block_diagonal=_move_block_diagonal("pad", lambda x, before, after: lambda of: np.pad(of, (before[0], after[0]))),
+    structure=moves,
     category="shape",
     names=("pad",),
     doc="Zeros around an array.",
@@ -185,6 +194,7 @@ flip = linear(
     lambda g, xp, axis: xp.flip(g, axis=axis),
     tf_name="ReverseV2",
     batch=shift_axis("flip"),
+    structure=moves,
     category="shape",
     doc="The numbers along some axes in reverse order.",
 )
@@ -192,6 +202,7 @@ roll = linear(
     "roll",
     lambda g, xp, shift, axis: xp.roll(g, shift=tuple(-s for s in shift), axis=axis),
     batch=shift_axis("roll"),
+    structure=moves,
     category="shape",
     names=("roll",),
     doc="The numbers along some axes moved on, the last ones to the front.",
@@ -203,6 +214,7 @@ unstack = linear(
     tf_name="Unpack",
     outputs=-1,
     batch=shift_axis("unstack"),
+    structure=moves,
     category="shape",
     moves_only=True,
     names=("unstack",),
@@ -214,6 +226,7 @@ split = linear(
     tf_name="SplitV",
     outputs=-1,
     batch=shift_axis("split"),
+    structure=moves,
     category="shape",
     moves_only=True,
     names=("split",),
@@ -245,6 +258,17 @@ def _together(name: str) -> Any:
     return rule
 
 
+def _join(call: OpCall) -> Any:
+    """The index sets of concatenate and stack: empty ones for an operand that does not depend on the sources."""
+    axis, sizes = call.attrs["axis"], call.attrs.get("sizes")
+    front, rest = call.shape[:axis], call.shape[axis + 1 :]
+    operands = [
+        np.zeros((*front, *(() if sizes is None else (sizes[i],)), *rest), np.int64) if ids is None else ids
+        for i, ids in enumerate(call.ids)
+    ]
+    return getattr(numpy_namespace, call.op.name)(*operands, **call.attrs)
+
+
 _concatenate = Op(
     "concatenate",
     (),
@@ -253,6 +277,7 @@ _concatenate = Op(
     tf_name="ConcatV2",
     linear=True,
     batch=_together("concatenate"),
+    structure=_join,
     category="shape",
     moves_only=True,
     names=("concat",),
@@ -273,6 +298,7 @@ stack = primitive(
     tf_name="Pack",
     linear=True,
     batch=_together("stack"),
+    structure=_join,
     category="shape",
     moves_only=True,
     names=("stack",),
@@ -307,6 +333,7 @@ getitem = linear(
     tf_name="StridedSlice",
     batch=lambda xp, size, batched, x, index: xp.getitem(x, index=_behind(index)),
     block_diagonal=_move_block_diagonal("getitem", _slice_first),
+    structure=moves,
     category="indexing",
     moves_only=True,
     doc="The part of an array that a basic index names.",
@@ -317,6 +344,7 @@ setitem = linear(
     tf_name="StridedSliceGrad",
     batch=lambda xp, size, batched, x, index, shape: xp.setitem(x, index=_behind(index), shape=(size, *shape)),
     block_diagonal=_move_block_diagonal("setitem", _fill_first),
+    structure=moves,
     category="indexing",
     moves_only=True,
     doc="Zeros, with an array at the place that a basic index names.",

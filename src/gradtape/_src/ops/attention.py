@@ -16,6 +16,7 @@ from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import kind_of, numpy_dtype
+from gradtape._src.core.structure import matrices
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops import nn as nn  # softmax, of a rule
 from gradtape._src.ops.batching import broadcast_rows
@@ -142,6 +143,7 @@ attention = primitive(
     outputs=2,
     tf_name="ScaledDotProductAttention",
     batch=_attention_batch,
+    structure=matrices,
     category="linear algebra",
     hazards=("softmax",),
     doc="softmax(q k' / scale + mask) v.",
@@ -156,6 +158,7 @@ attention_gradient = primitive(
     tf_name="ScaledDotProductAttentionGrad",
     batch=_gradient_batch,
     block_diagonal=_gradient_block_diagonal,
+    structure=matrices,
     category="linear algebra",
     doc="The derivatives of attention with respect to all its inputs.",
 )

@@ -17,6 +17,7 @@ import numpy as np
 from gradtape._src.arrays import namespace_of, numpy_namespace
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.core.dispatch import linear, primitive
+from gradtape._src.core.structure import OpCall, contraction, moves, scattered, scatters
 from gradtape._src.ops.batching import broadcast_rows
 
 
@@ -181,6 +182,74 @@ def _bilinear(name: str) -> Any:
     return jvp
 
 
+# -- index sets: what a window sees ----------------------------------------------------------------------------------
+def _how(call: OpCall, window: Any) -> dict[str, Any]:
+    return {"window": window, **{name: call.attrs[name] for name in ("strides", "dilations", "padding")}}
+
+
+def _patches(call: OpCall, images: Any, window: Any, groups: int) -> Any:
+    """The windows of images as [positions, window, group, channel of the group]."""
+    found = numpy_namespace.conv_patches(images, **_how(call, window))
+    count = prod(window)
+    return found.reshape(found.size // max(count * images.shape[-1], 1), count, groups, images.shape[-1] // groups)
+
+
+def _filters(call: OpCall, y: Any) -> Any:
+    """Filters as [window, channel of a group, group, channel]."""
+    groups = call.attrs["groups"]
+    return None if y is None else y.reshape(prod(y.shape[:-2]), y.shape[-2], groups, y.shape[-1] // groups)
+
+
+def _by_position(call: OpCall, z: Any) -> Any:
+    """Outputs as [positions, group, channel]."""
+    groups = call.attrs["groups"]
+    return None if z is None else z.reshape(prod(z.shape[:-1]), groups, z.shape[-1] // groups)
+
+
+def _conv_structure(call: OpCall) -> Any:
+    (x, y), groups = call.ids, call.attrs["groups"]
+    window = (call.shapes[1] or ())[:-2]
+    factors = [None, _filters(call, call.value(1) if y is None else None)]
+    ids = [None if x is None else _patches(call, x, window, groups), _filters(call, y)]
+    shape = (prod(call.shape[:-1]), groups, call.shape[-1] // groups)
+    return contraction(call.sets, "pwgc,wcgo->pgo", ids, factors, shape).reshape(call.shape)
+
+
+def _input_structure(call: OpCall) -> Any:
+    (z, y), groups = call.ids, call.attrs["groups"]
+    window = (call.shapes[1] or ())[:-2]
+    places = _patches(call, np.arange(1, prod(call.shape) + 1).reshape(call.shape), window, groups)
+    factors = [None, _filters(call, call.value(1) if y is None else None)]
+    ids = [_by_position(call, z), _filters(call, y)]
+    return scattered(call, contraction(call.sets, "pgo,wcgo->pwgc", ids, factors, places.shape), places)
+
+
+def _filter_structure(call: OpCall) -> Any:
+    (x, z), groups = call.ids, call.attrs["groups"]
+    *window, depth, channels = call.shape
+    ids = [None if x is None else _patches(call, x, tuple(window), groups), _by_position(call, z)]
+    shape = (prod(window), depth, groups, channels // groups)
+    return contraction(call.sets, "pwgc,pgo->wcgo", ids, [None, None], shape).reshape(call.shape)
+
+
+def _window_structure(call: OpCall) -> Any:
+    """One number of each window, or all of them added up, for each channel."""
+    window = call.attrs["window"]
+    found = numpy_namespace.conv_patches(call.dense_input(0), **_how(call, window))
+    rank = len(window)
+    merged = call.sets.union_over(found, range(rank + 1, 2 * rank + 1))
+    return (merged, *[call.empty(i) for i in range(1, call.op.outputs)]) if call.op.outputs else merged
+
+
+def _unwindow_structure(call: OpCall) -> Any:
+    """The transpose: a number goes to all places of its window, or to one of them."""
+    window, z = call.attrs["window"], call.dense_input(0)
+    places = np.arange(1, prod(call.shape) + 1).reshape(call.shape)
+    places = numpy_namespace.conv_patches(places, **_how(call, window))
+    own = z.reshape(*z.shape[:-1], *[1] * len(window), z.shape[-1])
+    return scattered(call, np.broadcast_to(own, places.shape), places)
+
+
 conv = primitive(
     "conv",
     ("x", "y"),
@@ -190,6 +259,7 @@ conv = primitive(
     batch=_conv_batch,
     block_diagonal=_keeps_images_apart("conv"),
     jvp=_bilinear("conv"),
+    structure=_conv_structure,
     category="linear algebra",
     hazards=("product",),
     nan_free=True,
@@ -204,6 +274,7 @@ conv_input_grad = primitive(
     batch=_input_batch,
     block_diagonal=_keeps_images_apart("conv_input_grad"),
     jvp=_bilinear("conv_input_grad"),
+    structure=_input_structure,
     category="linear algebra",
     doc="The transpose of conv with respect to the images.",
 )
@@ -216,6 +287,7 @@ conv_filter_grad = primitive(
     batch=_filter_batch,
     block_diagonal=_filter_block_diagonal,
     jvp=_bilinear("conv_filter_grad"),
+    structure=_filter_structure,
     category="linear algebra",
     doc="The transpose of conv with respect to the filters.",
 )
@@ -249,8 +321,8 @@ def _forth(name: str) -> Any:
     return rule
 
 
-def _of_images(name: str, transpose: Any, tf_name: str, **facts: Any) -> Any:
-    rules = {"batch": _images(name), "block_diagonal": _keeps_images_apart(name)}
+def _of_images(name: str, transpose: Any, tf_name: str, structure: Any, **facts: Any) -> Any:
+    rules = {"batch": _images(name), "block_diagonal": _keeps_images_apart(name), "structure": structure}
     return linear(name, transpose, tf_name=tf_name, category="linear algebra", **rules, **facts)
 
 
@@ -270,16 +342,48 @@ def _average_grad(xp: Any, z: Any, *, shape: Any, **how: Any) -> Any:
 
 
 conv_patches = _of_images(
-    "conv_patches", _back("conv_patches_grad"), "ExtractImagePatches", doc="The patches that a filter sees."
+    "conv_patches",
+    _back("conv_patches_grad"),
+    "ExtractImagePatches",
+    moves,
+    doc="The patches that a filter sees.",
 )
 conv_patches_grad = _of_images(
-    "conv_patches_grad", _forth("conv_patches"), "ExtractImagePatchesGrad", doc="The transpose of conv_patches."
+    "conv_patches_grad",
+    _forth("conv_patches"),
+    "ExtractImagePatchesGrad",
+    scatters,
+    doc="The transpose of conv_patches.",
 )
-sum_pool = _of_images("sum_pool", _back("sum_unpool"), "AvgPool", doc="Sums over windows.")
-sum_unpool = _of_images("sum_unpool", _forth("sum_pool"), "AvgPoolGrad", doc="The transpose of sum_pool.")
-avg_pool = _of_images("avg_pool", _back("avg_unpool"), "AvgPool", kernel=_average, doc="Means over windows.")
+sum_pool = _of_images(
+    "sum_pool",
+    _back("sum_unpool"),
+    "AvgPool",
+    _window_structure,
+    doc="Sums over windows.",
+)
+sum_unpool = _of_images(
+    "sum_unpool",
+    _forth("sum_pool"),
+    "AvgPoolGrad",
+    _unwindow_structure,
+    doc="The transpose of sum_pool.",
+)
+avg_pool = _of_images(
+    "avg_pool",
+    _back("avg_unpool"),
+    "AvgPool",
+    _window_structure,
+    kernel=_average,
+    doc="Means over windows.",
+)
 avg_unpool = _of_images(
-    "avg_unpool", _forth("avg_pool"), "AvgPoolGrad", kernel=_average_grad, doc="The transpose of avg_pool."
+    "avg_unpool",
+    _forth("avg_pool"),
+    "AvgPoolGrad",
+    _unwindow_structure,
+    kernel=_average_grad,
+    doc="The transpose of avg_pool.",
 )
 
 
@@ -333,6 +437,7 @@ max_pool = primitive(
     tf_name="MaxPool",
     batch=_images("max_pool"),
     jvp=lambda given, values, attrs, tangents: namespace_of(given[0]).max_pick(given[0], *values, **attrs),
+    structure=_window_structure,
     category="linear algebra",
     names=("nn.max_pool",),
     doc="The largest number of each window.",
@@ -346,6 +451,7 @@ max_unpool = primitive(
     tf_name="MaxPoolGrad",
     batch=_positions_batch("max_unpool"),
     block_diagonal=_positions_block_diagonal("max_unpool"),
+    structure=_unwindow_structure,
     category="linear algebra",
     doc="Zeros, with numbers added where the largest of each window was.",
 )
@@ -358,6 +464,7 @@ max_pick = primitive(
     tf_name="MaxPoolGradGrad",
     batch=_positions_batch("max_pick"),
     block_diagonal=_positions_block_diagonal("max_pick"),
+    structure=_window_structure,
     category="linear algebra",
     doc="The numbers at the positions of the largest of each window.",
 )
@@ -415,6 +522,7 @@ max_and_position = primitive(
     kernel=_max_and_position_kernel,
     batch=_max_and_position_batch,
     jvp=_max_and_position_jvp,
+    structure=_window_structure,
     category="linear algebra",
     doc="The largest number of each window, and its position.",
 )

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from gradtape._src.arrays import namespace_of
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.structure import mixes
 from gradtape._src.ops import nn as nn  # log_softmax, of a rule
 from gradtape._src.ops.batching import broadcast_rows
 
@@ -140,6 +141,7 @@ ctc = primitive(
     tf_name="CTCLossV2",
     kernel=_loss,
     batch=_ctc_batch,
+    structure=mixes(lambda call: (0, 2)),
     category="reduction",
     doc="The connectionist temporal classification loss.",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradtape._src.core.dispatch import linear
+from gradtape._src.core.structure import matrix_along_axis
 from gradtape._src.ops.batching import shift_axis
 
 resample = linear(
@@ -12,6 +13,7 @@ resample = linear(
     ),
     tf_name="ScaleAndTranslate",
     batch=shift_axis("resample"),
+    structure=matrix_along_axis,
     category="linear algebra",
     doc="An axis of an image resized.",
 )
@@ -22,6 +24,7 @@ unsample = linear(
     ),
     tf_name="ScaleAndTranslateGrad",
     batch=shift_axis("unsample"),
+    structure=matrix_along_axis,
     category="linear algebra",
     doc="The transpose of resample.",
 )

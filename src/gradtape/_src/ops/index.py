@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import errors
-from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays import namespace_of, numpy_namespace
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import Interval, Rule, checked, verify
 from gradtape._src.arrays.dimensions import is_known_shape
@@ -17,6 +17,7 @@ from gradtape._src.conversion import operand, register_converter, wrap
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.core.sparse_cotangent import SparseCotangent
+from gradtape._src.core.structure import OpCall, dense, moves, scattered, scatters
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops import array
 from gradtape._src.ops.batching import broadcast_rows
@@ -76,6 +77,7 @@ take = primitive(
     None,
     tf_name="GatherV2",
     batch=take_batch,
+    structure=moves,
     category="indexing",
     moves_only=True,
     names=("gather",),
@@ -99,6 +101,7 @@ add_rows = primitive(
     None,
     tf_name="UnsortedSegmentSum",
     batch=_add_rows_batch,
+    structure=scatters,
     category="indexing",
     doc="Zeros, with rows added at some indices.",
 )
@@ -129,6 +132,7 @@ gather_nd = primitive(
     None,
     tf_name="GatherNd",
     batch=_gather_nd_batch,
+    structure=moves,
     category="indexing",
     names=("gather_nd",),
     doc="The elements, or slices, at some coordinates.",
@@ -151,6 +155,7 @@ scatter_nd = primitive(
     None,
     tf_name="ScatterNd",
     batch=_scatter_nd_batch,
+    structure=scatters,
     category="indexing",
     names=("scatter_nd",),
     doc="Zeros, with numbers added at some coordinates.",
@@ -171,6 +176,29 @@ def put_nd_batch(name: str) -> Any:
     return rule
 
 
+def _replace_structure(call: OpCall) -> Any:
+    indices = call.saved("indices")
+    if indices is None:
+        return dense(call)
+    x, updates, _ = call.ids
+    x = call.empty() if x is None else x
+    updates = np.zeros(_rows_shape(x, indices), np.int64) if updates is None else updates
+    return numpy_namespace.replace_nd(x, updates, indices)
+
+
+def put_structure(call: OpCall) -> Any:
+    """The sets of a scatter into x that keeps the numbers of x, or combines them with the updates."""
+    indices = call.saved("indices")
+    if indices is None:
+        return dense(call)
+    x, updates, _ = call.ids
+    parts = [] if x is None else [x]
+    if updates is not None:
+        places = np.arange(1, math.prod(call.shape) + 1).reshape(call.shape)
+        parts.append(scattered(call, updates, numpy_namespace.gather_nd(places, indices)))
+    return call.sets.union(*parts)
+
+
 replace_nd = primitive(
     "replace_nd",
     ("x", "updates", "indices"),
@@ -179,6 +207,7 @@ replace_nd = primitive(
     None,
     tf_name="TensorScatterUpdate",
     batch=put_nd_batch("replace_nd"),
+    structure=_replace_structure,
     category="indexing",
     doc="An array with other numbers at some coordinates.",
 )
@@ -197,6 +226,7 @@ take_along_axis = primitive(
     batch=lambda xp, size, batched, x, indices, axis: xp.take_along_axis(
         broadcast_rows(xp, size, batched[0], x), broadcast_rows(xp, size, batched[1], indices), axis=axis + 1
     ),
+    structure=moves,
     category="indexing",
     doc="The elements at the indices of each row.",
 )
@@ -214,6 +244,7 @@ put_along_axis = primitive(
     None,
     tf_name="ScatterNd",
     batch=_put_along_axis_batch,
+    structure=scatters,
     category="indexing",
     doc="Zeros, with numbers added at the indices of each row.",
 )

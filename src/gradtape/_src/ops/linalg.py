@@ -14,6 +14,7 @@ from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.batched import Batched, is_worth_delaying
 from gradtape._src.arrays.dimensions import is_same
 from gradtape._src.core.dispatch import primitive, product
+from gradtape._src.core.structure import OpCall, contraction
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.memory import LazyArray
 
@@ -127,6 +128,21 @@ def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = F
     return errors.invalid_argument(message, "MatMul")
 
 
+def _matmul_structure(call: OpCall) -> Any:
+    """The sets of a product: an einsum over the rows of x and the columns of y."""
+    terms = []
+    for shape, adjoined, plain in zip(call.shapes, _adjoint_flags(call.attrs), ("ik", "kj"), strict=True):
+        front = _LETTERS[20 : 20 + len(shape or (0, 0)) - 2][::-1]
+        terms.append(front + (plain[::-1] if adjoined else plain) if shape is not None else "")
+    output = _LETTERS[20 : 20 + len(call.shape) - 2][::-1] + "ij"
+    factors = [call.value(i) if ids is None else None for i, ids in enumerate(call.ids)]
+    return contraction(call.sets, ",".join(terms) + "->" + output, call.ids, factors, call.shape)
+
+
+def _adjoint_flags(attrs: dict[str, Any]) -> tuple[bool, bool]:
+    return attrs.get("adjoint_x", False), attrs.get("adjoint_y", False)
+
+
 matmul, plain_matmul, matmul_operator = product(
     "matmul",
     _matmul_dx,
@@ -139,6 +155,7 @@ matmul, plain_matmul, matmul_operator = product(
     jvp=_matmul_jvp,
     explain=_matmul_problem,
     hinted=True,
+    structure=_matmul_structure,
     category="linear algebra",
     hazards=("product",),
     nan_free=True,
@@ -278,12 +295,18 @@ def _einsum_batch(xp: Any, size: int, batched: list[bool], *xs: Any, equation: s
     return xp.einsum(*xs, equation=",".join(terms) + "->" + letter + output)
 
 
+def _einsum_structure(call: OpCall) -> Any:
+    factors = [call.value(i) if ids is None else None for i, ids in enumerate(call.ids)]
+    return contraction(call.sets, call.attrs["equation"], call.ids, factors, call.shape)
+
+
 einsum = primitive(
     "einsum",
     (),
     vjp_all=_einsum_vjp,
     vjp_all_saves=range(60),
     batch=_einsum_batch,
+    structure=_einsum_structure,
     category="linear algebra",
     hazards=("product",),
     nan_free=True,

@@ -8,6 +8,7 @@ from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.half import generic_in_float32
 from gradtape._src.core.dispatch import linear, primitive
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.structure import mixes_axis, mixes_last, unchanged
 from gradtape._src.ops.batching import broadcast_rows, shift_axis
 
 
@@ -34,11 +35,13 @@ def _shares(x: Any, xp: Any, axis: int) -> Any:
 
 softmax = primitive(
     "softmax", ("x",), _softmax_dx, batch=shift_axis("softmax"), wide=True,
-    names=("math.softmax",), doc="exp(x) / sum(exp(x)) along an axis.", category="activation", hazards=("softmax",),
+    names=("math.softmax",), doc="exp(x) / sum(exp(x)) along an axis.",
+    structure=mixes_axis, category="activation", hazards=("softmax",),
 )  # fmt: skip
 log_softmax = primitive(
     "log_softmax", ("x",), _log_softmax_dx, batch=shift_axis("log_softmax"), wide=True,
-    names=("math.log_softmax",), doc="The logarithm of softmax, without overflow.", category="activation",
+    names=("math.log_softmax",), doc="The logarithm of softmax, without overflow.",
+    structure=mixes_axis, category="activation",
     hazards=("softmax",),
 )  # fmt: skip
 
@@ -48,6 +51,7 @@ pinned = linear(  # as it is, and computed once: XLA must not compute it anew in
     lambda g: g,
     tf_name="Identity",
     batch=lambda xp, size, batched, x: xp.pinned(x),
+    structure=unchanged,
     category="shape",
     doc="The same numbers; a program keeps them in memory.",
 )
@@ -78,6 +82,7 @@ standardize = primitive(  # rows with mean 0 and variance 1, and the inverse of 
     tf_name="LayerNorm",
     wide=True,
     batch=lambda xp, size, batched, x, epsilon: xp.standardize(x, epsilon=epsilon),
+    structure=mixes_last,
     category="reduction",
     doc="Rows with mean 0 and variance 1, and the inverse of their standard deviation.",
 )
@@ -112,7 +117,8 @@ def _sparse_vjp(xp, g, needs, logits, labels, loss, slope):
 sparse_cross_entropy = primitive(
     "sparse_cross_entropy", ("logits", "labels"), vjp_all=_sparse_vjp, vjp_all_saves=(1, 3), vjp_all_zeros=False,
     outputs=2, tf_name="SparseSoftmaxCrossEntropyWithLogits", wide=True, batch=_rows("sparse_cross_entropy"),
-    doc="The cross entropy of logits and class numbers.", category="reduction", hazards=("softmax",),
+    doc="The cross entropy of logits and class numbers.",
+    structure=mixes_last, category="reduction", hazards=("softmax",),
 )  # fmt: skip
 one_hot = primitive(
     "one_hot", ("indices",), tf_name="OneHot", batch=lambda xp, size, batched, x, **attrs: xp.one_hot(x, **attrs),
@@ -138,7 +144,8 @@ cross_entropy = primitive(
     "cross_entropy", ("logits", "labels"), _cross_entropy_dlogits,
     lambda g, logits, xp: -xp.reshape(g, shape=(*g.shape, 1)) * _log_softmax_last(logits),
     tf_name="SoftmaxCrossEntropyWithLogits", wide=True, kernel=_cross_entropy_kernel, batch=_rows("cross_entropy"),
-    doc="The cross entropy of logits and probabilities.", category="reduction", hazards=("softmax",),
+    doc="The cross entropy of logits and probabilities.",
+    structure=mixes_last, category="reduction", hazards=("softmax",),
 )  # fmt: skip
 
 

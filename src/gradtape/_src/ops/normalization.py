@@ -10,6 +10,7 @@ from gradtape._src.arrays.half import generic_in_float32
 from gradtape._src.arrays.symbolic import number
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.structure import reduces
 from gradtape._src.ops.batching import shift_axis
 
 
@@ -40,6 +41,7 @@ variance = primitive(
     kernel=_variance,
     batch=shift_axis("variance"),
     wide=True,
+    structure=reduces,
     category="reduction",
     hazards=("sum", "empty"),
     doc="The variance over some axes.",

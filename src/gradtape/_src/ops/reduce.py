@@ -14,6 +14,7 @@ from gradtape._src.arrays.half import generic_in_float32
 from gradtape._src.arrays.symbolic import number
 from gradtape._src.core.dispatch import linear, primitive
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.structure import OpCall, picks_extreme, reduces, scans
 from gradtape._src.ops.batching import shift_axis
 from gradtape._src.ops.math import SMOOTH_TRUTH
 
@@ -47,7 +48,8 @@ def _sum_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], *, axis:
 sum_ = linear(
     "sum", lambda g, x_shape, xp, axis: _broadcast_back(g, xp, axis, x_shape), batch=shift_axis("sum"),
     block_diagonal=_sum_block_diagonal,
-    names=("reduce_sum",), doc="The sum over some axes.", category="reduction", hazards=("sum",),
+    names=("reduce_sum",), doc="The sum over some axes.",
+    structure=reduces, category="reduction", hazards=("sum",),
 )  # fmt: skip
 
 
@@ -70,7 +72,8 @@ def _count(lengths: Any, g: Any) -> Any:
 
 mean = linear(
     "mean", _mean_dx, batch=shift_axis("mean"), wide=True,
-    names=("reduce_mean",), doc="The mean over some axes.", category="reduction", hazards=("sum", "empty"),
+    names=("reduce_mean",), doc="The mean over some axes.",
+    structure=reduces, category="reduction", hazards=("sum", "empty"),
 )  # fmt: skip
 
 
@@ -89,7 +92,8 @@ def _prod_dx(g, x, xp, axis):
 
 prod = primitive(
     "prod", ("x",), _prod_dx, batch=shift_axis("prod"), wide=True,
-    names=("reduce_prod",), doc="The product over some axes.", category="reduction", hazards=("product",),
+    names=("reduce_prod",), doc="The product over some axes.",
+    structure=reduces, category="reduction", hazards=("product",),
     nan_free=True,
 )  # fmt: skip
 
@@ -103,11 +107,13 @@ def _extreme_dx(g, x, out, xp, axis):
 max_ = primitive(
     "max", ("x",), _extreme_dx, batch=shift_axis("max"), wide=True,
     names=("reduce_max",), doc="The largest number over some axes; equal ones share the gradient.",
+    structure=picks_extreme,
     category="reduction", nan_free=True,
 )  # fmt: skip
 min_ = primitive(
     "min", ("x",), _extreme_dx, batch=shift_axis("min"), wide=True,
     names=("reduce_min",), doc="The smallest number over some axes; equal ones share the gradient.",
+    structure=picks_extreme,
     category="reduction", nan_free=True,
 )  # fmt: skip
 any_ = primitive(
@@ -146,19 +152,30 @@ def _top_k_jvp(given, values, attrs, tangents):
     return namespace_of(given[0]).take_along_axis(given[0], where, axis=attrs["axis"]), None
 
 
+def _top_k_structure(call: OpCall) -> Any:
+    """Any element of a row can be the k-th; at a point it is known which. Positions have no derivative."""
+    ids, axis = call.dense_input(0), call.attrs["axis"]
+    where = call.value(2) if call.local else None
+    if where is not None:
+        return np.take_along_axis(ids, where, axis), call.empty(1)
+    return np.broadcast_to(call.sets.union_over(ids, (axis,), keepdims=True), call.shape), call.empty(1)
+
+
 # The first k in order along an axis, and where they were. As in TensorFlow the places are no dead end for a gradient:
 # it is zero.
 top_k = primitive(
     "top_k", ("x",), lambda g, out1, x_shape, xp, axis: xp.put_along_axis(g[0], out1, axis=axis, size=x_shape[axis]),
     tf_name="TopKV2", outputs=2, kernel=_top_k_kernel, batch=shift_axis("top_k"), jvp=_top_k_jvp,
-    names=("math.top_k",), doc="The k largest numbers of each row, and their positions.", category="indexing",
+    names=("math.top_k",), doc="The k largest numbers of each row, and their positions.",
+    structure=_top_k_structure, category="indexing",
 )  # fmt: skip
 
 cumsum = linear(
     "cumsum",
     lambda g, xp, axis, exclusive, reverse: xp.cumsum(g, axis=axis, exclusive=exclusive, reverse=not reverse),
     batch=shift_axis("cumsum"),
-    names=("cumsum",), doc="Running sums along an axis.", category="reduction", hazards=("sum",),
+    names=("cumsum",), doc="Running sums along an axis.",
+    structure=scans, category="reduction", hazards=("sum",),
 )  # fmt: skip
 
 
@@ -184,7 +201,8 @@ def _cumprod_dx(g, x, xp, axis, exclusive, reverse):
 
 cumprod = primitive(
     "cumprod", ("x",), _cumprod_dx, batch=shift_axis("cumprod"), wide=True,
-    names=("math.cumprod",), doc="Running products along an axis.", category="reduction", hazards=("product",),
+    names=("math.cumprod",), doc="Running products along an axis.",
+    structure=scans, category="reduction", hazards=("product",),
 )  # fmt: skip
 
 
@@ -206,5 +224,6 @@ def _logsumexp_dx(g, x, out, xp, axis):
 
 logsumexp = primitive(
     "logsumexp", ("x",), _logsumexp_dx, kernel=_logsumexp_kernel, batch=shift_axis("logsumexp"), wide=True,
-    doc="log(sum(exp(x))) over some axes, without overflow.", category="reduction", hazards=("log", "softmax"),
+    doc="log(sum(exp(x))) over some axes, without overflow.",
+    structure=reduces, category="reduction", hazards=("log", "softmax"),
 )  # fmt: skip

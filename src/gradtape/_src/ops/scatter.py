@@ -13,8 +13,9 @@ from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.arrays.symbolic import symbolic_rules
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.structure import unchanged
 from gradtape._src.ops.batching import broadcast_rows
-from gradtape._src.ops.index import put_nd_batch
+from gradtape._src.ops.index import put_nd_batch, put_structure
 
 
 # -- tensor_scatter_nd_max, tensor_scatter_nd_min --------------------------------------------------------------------
@@ -46,6 +47,7 @@ scatter_max = primitive(
     tf_name="TensorScatterMax",
     batch=put_nd_batch("scatter_max"),
     wide=True,
+    structure=put_structure,
     category="indexing",
     doc="An array with numbers at some coordinates raised to others.",
 )
@@ -58,6 +60,7 @@ scatter_min = primitive(
     tf_name="TensorScatterMin",
     batch=put_nd_batch("scatter_min"),
     wide=True,
+    structure=put_structure,
     category="indexing",
     doc="An array with numbers at some coordinates lowered to others.",
 )
@@ -149,6 +152,7 @@ guarantee_const = primitive(
     may_raise=True,
     kernel=lambda xp, x: x,
     batch=lambda xp, size, batched, x: x,
+    structure=unchanged,
     category="shape",
     names=("guarantee_const",),
     doc="The same numbers.",
@@ -183,6 +187,7 @@ check_numerics = primitive(
     kernel=_check_kernel,
     batch=lambda xp, size, batched, x, message: xp.check_numerics(x, message=message),
     may_raise=True,
+    structure=unchanged,
     category="shape",
     moves_only=True,
     doc="The same numbers, or an error where one of them is NaN or infinite.",

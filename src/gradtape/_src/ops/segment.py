@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from gradtape._src.arrays.shared.scan import weighted_scan as weighted_scan_kernel
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.structure import OpCall, dense, scans, scattered
 from gradtape._src.ops.batching import broadcast_rows, shift_axis
 
 
@@ -30,6 +34,14 @@ def _rows_behind(name: str) -> Any:
     return rule
 
 
+def _segment_structure(call: OpCall) -> Any:
+    ids, segments = call.ids[0], call.saved("ids")
+    if ids is None or segments is None:
+        return dense(call)
+    places = np.arange(1, math.prod(call.shape) + 1).reshape(call.shape)
+    return scattered(call, ids, np.take(places, segments, axis=0))
+
+
 segment_max = primitive(
     "segment_max",
     ("x", "ids"),
@@ -37,6 +49,7 @@ segment_max = primitive(
     None,
     batch=_rows_behind("segment_max"),
     wide=True,
+    structure=_segment_structure,
     category="indexing",
     names=("math.segment_max",),
     doc="The largest number of each segment.",
@@ -48,6 +61,7 @@ segment_min = primitive(
     None,
     batch=_rows_behind("segment_min"),
     wide=True,
+    structure=_segment_structure,
     category="indexing",
     names=("math.segment_min",),
     doc="The smallest number of each segment.",
@@ -74,6 +88,7 @@ running_product = primitive(
     kernel=lambda xp, x, *, axis, exclusive, reverse: xp.cumprod(x, axis=axis, exclusive=exclusive, reverse=reverse),
     batch=shift_axis("running_product"),
     wide=True,
+    structure=scans,
     category="reduction",
     doc="Running products in which zeros do not hide the gradients of the others.",
 )
@@ -82,6 +97,16 @@ running_product = primitive(
 def _weighted_scan_batch(xp, size, batched, g, x, y, **attrs):
     rows = [broadcast_rows(xp, size, b, a) for b, a in zip(batched, (g, x, y), strict=True)]
     return xp.weighted_scan(*rows, **{**attrs, "axis": attrs["axis"] + 1})
+
+
+def _weighted_scan_structure(call: OpCall) -> Any:
+    """A running total of w and y, and x at its own position."""
+    w, x, y = call.ids
+    parts = [] if x is None else [x]
+    if w is not None or y is not None:
+        call.ids[1] = None
+        parts.append(scans(call))
+    return call.sets.union(*parts)
 
 
 # exp(x_i) times the sum of w_j exp(-y_j) over the j that i can see. Its derivatives are again such sums, seen from the
@@ -99,6 +124,7 @@ weighted_scan = primitive(
     kernel=weighted_scan_kernel,
     batch=_weighted_scan_batch,
     wide=True,
+    structure=_weighted_scan_structure,
     category="reduction",
     doc="Running sums of w exp(-y), times exp(x), without overflow.",
 )
@@ -112,6 +138,7 @@ cumulative_logsumexp = primitive(
     tf_name="CumulativeLogsumexp",
     batch=shift_axis("cumulative_logsumexp"),
     wide=True,
+    structure=scans,
     category="reduction",
     hazards=("softmax",),
     names=("math.cumulative_logsumexp",),

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape._src.core.dispatch import linear
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.structure import mixes_axis, moves, scatters
 from gradtape._src.ops.batching import shift_axis
 
 
@@ -31,6 +32,7 @@ fft = linear(
     _fft_transpose,
     tf_name="FFT",
     batch=shift_axis("fft"),
+    structure=mixes_axis,
     category="linear algebra",
     names=("signal.fft",),
     doc="The Fourier transform over some axes, or its inverse.",
@@ -64,6 +66,7 @@ rfft = linear(
     _rfft_transpose,
     tf_name="RFFT",
     batch=shift_axis("rfft"),
+    structure=mixes_axis,
     category="linear algebra",
     names=("signal.rfft",),
     doc="The Fourier transform of real numbers.",
@@ -73,6 +76,7 @@ irfft = linear(
     _irfft_transpose,
     tf_name="IRFFT",
     batch=shift_axis("irfft"),
+    structure=mixes_axis,
     category="linear algebra",
     names=("signal.irfft",),
     doc="Real numbers from half a spectrum.",
@@ -82,6 +86,7 @@ frame = linear(
     "frame",
     lambda g, x_shape, xp, axis, step: xp.overlap_add(g, axis=axis, step=step, size=x_shape[axis]),
     batch=shift_axis("frame"),
+    structure=moves,
     category="indexing",
     names=("signal.frame",),
     doc="Windows of an axis, a step apart.",
@@ -103,6 +108,7 @@ overlap_add = linear(
     "overlap_add",
     _overlap_add_transpose,
     batch=shift_axis("overlap_add"),
+    structure=scatters,
     category="indexing",
     doc="Frames laid a step apart and added up.",
 )

@@ -18,6 +18,7 @@ from gradtape._src.core.composites import is_composite
 from gradtape._src.core.dispatch import record
 from gradtape._src.core.observe import wrapped
 from gradtape._src.core.primitive import Op
+from gradtape._src.core.structure import dense
 from gradtape._src.core.tape import active_stack
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.shape import TensorSpec
@@ -130,6 +131,7 @@ _NUMPY_FUNCTION = Op(
     (),
     tf_name="PyFunc",
     vjp_all=_ends,
+    structure=dense,
     category="other",
     names=("numpy_function",),
     doc="A function that computes in NumPy, without a derivative.",

@@ -1,0 +1,355 @@
+"""Sparse Jacobians and Hessians equal dense ones, in few passes, wherever a tape works."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from random_programs import programs
+
+import gradtape as tf
+from gradtape._src.autodiff.coloring import Pattern, color_both, color_columns, color_symmetric, readable
+from gradtape._src.core.index_sets import IndexSets
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.sparse_problems import PROBLEMS, gradtape_functions
+
+
+def chain(x: Any) -> Any:
+    return tf.concat([x[:1] * 3.0, x[2:] - 2.0 * x[1:-1] ** 2 * tf.sin(x[2:]) + x[:-2], x[-1:]], 0)
+
+
+def point(n: int = 9) -> tf.Variable:
+    return tf.Variable(np.linspace(0.1, 1.0, n))
+
+
+def dense(sparse: Any) -> np.ndarray:
+    return tf.sparse.to_dense(sparse).numpy()
+
+
+# -- problems of the benchmarks ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problems_of_the_benchmarks(name):
+    make, size, _, order = PROBLEMS[name]
+    function, start = make(gradtape_functions(), size)
+    x = tf.Variable(start)
+    with tf.GradientTape(persistent=True) as tape:
+        y = function(x)
+    derivative = tape.jacobian if order == 1 else tape.hessian
+    expected = derivative(y, x).numpy()
+    plan = tape.sparsity(y, x, order=order)
+    np.testing.assert_allclose(dense(derivative(y, x, sparse=plan)), expected, rtol=1e-12, atol=1e-12)
+    assert plan.passes < len(start)
+    if order == 1:
+        assert np.array_equal(plan.to_dense(), expected != 0)
+        for mode in ("forward", "reverse", "both"):
+            other = tape.sparsity(y, x, mode=mode)
+            np.testing.assert_allclose(dense(tape.jacobian(y, x, sparse=other)), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_large_tridiagonal_matrix():
+    x = tf.Variable(np.linspace(0.0, 1.0, 20_000))
+    with tf.GradientTape(persistent=True) as tape:
+        y = chain(x)
+    plan = tape.sparsity(y, x, format="scipy")
+    assert (plan.passes, plan.nnz) == (3, 3 * 20_000 - 4)
+    j = tape.jacobian(y, x, sparse=plan)
+    np.testing.assert_allclose(j @ np.ones(20_000), tape.jvp(y, x, np.ones(20_000)))
+
+
+@settings(deadline=None, max_examples=20)
+@given(example=programs())
+def test_random_programs(example):
+    function, args = example
+    tensors = [tf.constant(np.asarray(a, "float64")) for a in args]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(tensors)
+        y = function(*tensors)
+        total = tf.reduce_sum(y * y)
+    expected = tape.jacobian(y, tensors, unconnected_gradients="zero")
+    found = tape.jacobian(y, tensors, unconnected_gradients="zero", sparse=True)
+    for e, f in zip(expected, found, strict=True):
+        np.testing.assert_allclose(dense(f), e, rtol=1e-10, atol=1e-12)
+    expected = tape.hessian(total, tensors, unconnected_gradients="zero")
+    found = tape.hessian(total, tensors, unconnected_gradients="zero", sparse=True)
+    for e, f in zip(tf.nest.flatten(expected), [block for row in found for block in row], strict=True):
+        np.testing.assert_allclose(dense(f), e, rtol=1e-8, atol=1e-9)
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+def test_formats_and_structures():
+    x, w = point(3), tf.Variable(np.ones((2, 3)))
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.tanh(w * x)
+    expected = tape.jacobian(y, {"w": w, "x": x})
+    for name, j in tape.jacobian(y, {"w": w, "x": x}, sparse=True).items():
+        assert j.shape == expected[name].shape
+        np.testing.assert_allclose(dense(j), expected[name])
+    by_scipy = tape.jacobian(y, [w, x], sparse="scipy")
+    assert [j.shape for j in by_scipy] == [(6, 6), (6, 3)]
+    np.testing.assert_allclose(by_scipy[1].toarray(), expected["x"].numpy().reshape(6, 3))
+
+
+def test_scalars():
+    x = tf.Variable(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        y = x**3
+    assert float(tf.sparse.to_dense(tape.jacobian(y, x, sparse=True))) == 27.0
+    assert float(tf.sparse.to_dense(tape.hessian(y, x, sparse=True))) == 18.0
+
+
+def test_no_path():
+    x, other = point(3), tf.Variable(1.0, dtype=tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        y, total = x * x, tf.reduce_sum(x * x)
+    assert tape.jacobian(y, [x, other], sparse=True)[1] is None
+    zeros = tape.jacobian(y, [x, other], unconnected_gradients="zero", sparse=True)[1]
+    assert zeros.shape == [3]
+    assert zeros.values.shape == [0]
+    blocks = tape.hessian(total, [x, other], sparse=True)
+    assert blocks[0][0] is not None
+    assert blocks[0][1] is None
+    assert blocks[1] == [None, None]
+
+
+def test_a_plan_is_used_again_and_checked():
+    x = point()
+    with tf.GradientTape() as tape:
+        y = chain(x)
+    plan = tape.sparsity(y, x)
+    assert tape.gradient(y, x) is not None, "a plan does not use up the tape"
+    x.assign(x * 2.0)
+    with tf.GradientTape(persistent=True) as tape:
+        y, short = chain(x), chain(x[1:])
+        total = tf.reduce_sum(y)
+    np.testing.assert_allclose(dense(tape.jacobian(y, x, sparse=plan)), tape.jacobian(y, x))
+    with pytest.raises(ValueError, match=r"target of shape \(9,\).*received \(8,\)"):
+        tape.jacobian(short, x, sparse=plan)
+    with pytest.raises(ValueError, match=r"order=1, for tape\.jacobian"):
+        tape.hessian(total, x, sparse=plan)
+    assert str(plan) == "<sparsity of a 9 x 9 Jacobian: 23 entries, 3 reverse passes>"
+    assert plan.bound == 3
+    assert plan.to_svg().count("<rect") == 24
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda t, y, x: t.jacobian(y, x, sparse="coo"), ValueError, "sparse is True, 'tensor', 'scipy'"),
+        (lambda t, y, x: t.sparsity(y, x, mode="sideways"), ValueError, "Unknown value for mode: 'sideways'"),
+        (lambda t, y, x: t.sparsity(y, x, format="coo"), ValueError, "Unknown format"),
+        (lambda t, y, x: t.sparsity(y, x, order=3), ValueError, "order is 1 .a Jacobian. or 2"),
+        (lambda t, y, x: t.sparsity(y, x, mode="symmetric"), ValueError, "not for derivatives of order 1"),
+        (lambda t, y, x: t.sparsity(tf.reduce_sum(y), x, order=2, mode="reverse"), ValueError, "order 2"),
+        (lambda t, y, x: t.sparsity(tf.cast(y, tf.complex128), x), TypeError, "complex128"),
+        (lambda t, y, x: t.sparsity([y, y], x), TypeError, "`target` should be one Tensor"),
+    ],
+)
+def test_bad_arguments(call, error, says):
+    x = point()
+    with tf.GradientTape() as tape:
+        y = chain(x)
+        with pytest.raises(error, match=says):
+            call(tape, y, x)
+    assert tape.gradient(y, x) is not None
+
+
+def test_scipy_is_optional(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    x = point()
+    with tf.GradientTape(persistent=True) as tape:
+        y = chain(x)
+    with pytest.raises(ImportError, match="pip install scipy"):
+        tape.jacobian(y, x, sparse="scipy")
+    assert tape.jacobian(y, x, sparse=True) is not None
+
+
+def test_a_dense_matrix_is_refused_before_memory_is_full():
+    sets = IndexSets(1000, limit=8000)
+    ids = sets.units(0, (1000,))
+    for shift in (1, 2):
+        ids = sets.union(ids, np.roll(ids, shift))
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="this Jacobian is not sparse"):
+        sets.union(ids, np.roll(ids, 9))
+
+
+# -- what counts as structure ------------------------------------------------------------------------------------------
+def nnz(function: Any, x: Any, **options: Any) -> int:
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    return tape.sparsity(y, x, **options).nnz
+
+
+def test_constants_count_and_values_do_not():
+    x = tf.constant([1.0, -2.0, 3.0])
+    mask, matrix = np.array([1.0, 0.0, 1.0], np.float32), np.eye(3, k=1, dtype=np.float32)
+    assert nnz(lambda x: x * mask, x) == 2
+    assert nnz(lambda x: tf.linalg.matvec(tf.constant(matrix), x), x) == 2
+    assert nnz(lambda x: tf.gather(x, tf.range(1, 3)), x) == 2
+    w = tf.Variable(mask)  # another point may have other values
+    assert nnz(lambda x: x * w, x) == 3
+    for chosen in (
+        lambda x: x * tf.cast(x > 0, tf.float32),
+        lambda x: tf.where(tf.logical_and(x > 0, x < 2), x * x, 0.0),
+        lambda x: tf.nn.relu(x),
+    ):
+        assert nnz(chosen, x) == 3
+        assert nnz(chosen, x, local=True) < 3
+    assert nnz(lambda x: tf.gather(x, tf.argsort(x)), x) == 9
+    assert nnz(lambda x: tf.sort(x), x) == 9
+    assert nnz(lambda x: tf.sort(x), x, local=True) == 3
+    assert nnz(lambda x: tf.reduce_max(x)[None], x) == 3
+    assert nnz(lambda x: tf.reduce_max(x)[None], x, local=True) == 1
+
+
+def test_a_stencil_with_zeros():
+    x = tf.constant(np.arange(36.0).reshape(1, 6, 6, 1))
+    cross = np.array([[0.0, 1, 0], [1, -4, 1], [0, 1, 0]]).reshape(3, 3, 1, 1)
+    assert nnz(lambda x: tf.nn.conv2d(x, tf.constant(cross), 1, "SAME"), x) == 36 * 5 - 4 * 6
+
+
+def test_ops_without_known_structure_are_named():
+    @tf.custom_gradient
+    def double(x):
+        return 2.0 * x, lambda g: 2.0 * g
+
+    x = point(4)
+    with tf.GradientTape(persistent=True) as tape:
+        y = double(x) * x
+    plan = tape.sparsity(y, x)
+    assert plan.dense_ops == ("custom_gradient",)
+    assert plan.mode == "reverse"
+    np.testing.assert_allclose(dense(tape.jacobian(y, x, sparse=plan)), tape.jacobian(y, x))
+
+
+# -- nested tapes and functions ----------------------------------------------------------------------------------------
+def test_outer_tapes_differentiate_the_entries():
+    def norm(x: Any, sparse: bool, order: int) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = chain(x) if order == 1 else tf.reduce_sum(chain(x) ** 2)
+        derivative = (tape.jacobian if order == 1 else tape.hessian)(y, x, sparse=sparse)
+        return tf.reduce_sum((derivative.values if sparse else derivative) ** 2)
+
+    x = tf.constant(point())
+    for order in (1, 2):
+        slopes = []
+        for sparse in (False, True):
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                value = norm(x, sparse, order)
+            slopes.append(outer.gradient(value, x))
+        np.testing.assert_allclose(*slopes)
+
+
+def test_gradients_of_inner_tapes_have_a_pattern():
+    x = point()
+    with tf.GradientTape(persistent=True) as outer:
+        with tf.GradientTape() as inner:
+            y = tf.reduce_sum(chain(x) ** 2)
+        slope = inner.gradient(y, x)
+    expected = outer.jacobian(slope, x).numpy()
+    assert np.array_equal(outer.sparsity(slope, x).to_dense(), expected != 0)
+
+
+def test_calls_of_functions_have_the_pattern_of_what_they_do():
+    x, compiled = point(), tf.function(chain)
+    with tf.GradientTape(persistent=True) as tape:
+        y, total = compiled(x), tf.reduce_sum(compiled(x) ** 2)
+    expected, hessian = tape.jacobian(y, x).numpy(), tape.hessian(total, x).numpy()
+    assert np.array_equal(tape.sparsity(y, x).to_dense(), expected != 0)
+    assert np.array_equal(tape.sparsity(total, x, order=2).to_dense(), hessian != 0)
+    for mode in ("forward", "reverse"):
+        np.testing.assert_allclose(dense(tape.jacobian(y, x, sparse=tape.sparsity(y, x, mode=mode))), expected)
+    np.testing.assert_allclose(dense(tape.hessian(total, x, sparse=True)), hessian, atol=1e-12)
+
+
+def test_inside_a_function():
+    @tf.function
+    def both(x: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = chain(x)
+            total = tf.reduce_sum(y**2)
+        return tape.jacobian(y, x, sparse=True), tape.hessian(total, x, sparse=True)
+
+    x = tf.constant(point())
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = chain(x)
+        total = tf.reduce_sum(y**2)
+    first, second = both(x)
+    np.testing.assert_allclose(dense(first), tape.jacobian(y, x))
+    np.testing.assert_allclose(dense(second), tape.hessian(total, x), atol=1e-12)
+
+
+def test_scipy_inside_a_function_is_refused():
+    @tf.function
+    def jacobian(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = chain(x)
+        return tape.jacobian(y, x, sparse="scipy")
+
+    with pytest.raises(TypeError, match="Use sparse=True"):
+        jacobian(tf.constant(point()))
+
+
+# -- coloring --------------------------------------------------------------------------------------------------------
+@st.composite
+def patterns(draw: Any, symmetric: bool = False) -> Pattern:
+    n, m = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    density, seed = draw(st.floats(0, 0.6)), draw(st.integers(0, 2**20))
+    mask = np.random.default_rng(seed).random((n, n if symmetric else m)) < density
+    mask = mask | mask.T if symmetric else mask
+    if draw(st.booleans()):
+        mask[0] = True
+        mask[:, 0] = True
+    return Pattern(*np.nonzero(mask), mask.shape)
+
+
+@settings(deadline=None, max_examples=40)
+@given(pattern=patterns())
+def test_columns_of_one_color_have_no_common_row(pattern):
+    assert readable(pattern, color_columns(pattern)).all()
+    full, of_rows, of_columns = color_both(pattern)
+    inside = full[pattern.rows]
+    assert readable(pattern.where(~inside), of_columns).all()
+    assert readable(pattern.where(inside).transposed(), of_rows).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(pattern=patterns(symmetric=True))
+def test_entries_of_symmetric_matrices_can_be_read_at_one_of_two_places(pattern):
+    colors = color_symmetric(pattern)
+    alone = readable(pattern, colors)
+    mirror = {(i, j): k for k, (i, j) in enumerate(zip(pattern.rows, pattern.columns, strict=True))}
+    for k, (i, j) in enumerate(zip(pattern.rows, pattern.columns, strict=True)):
+        assert alone[k] or alone[mirror[j, i]]
+    assert colors.max(initial=0) <= color_columns(pattern).max(initial=0)
+
+
+def test_an_arrow_needs_both_directions():
+    x = point(30)
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.concat([tf.reduce_sum(x * x)[None], x[1:] * x[0]], 0)
+    plan = tape.sparsity(y, x)
+    assert (plan.mode, plan.passes) == ("both", 3)
+    np.testing.assert_allclose(dense(tape.jacobian(y, x, sparse=plan)), tape.jacobian(y, x))
+    with tf.GradientTape(persistent=True) as tape:
+        total = tf.reduce_sum(x[1:] ** 3) * x[0]
+    arrow = tape.sparsity(total, x, order=2)
+    assert arrow.passes == 2, "a star coloring"
+    np.testing.assert_allclose(dense(tape.hessian(total, x, sparse=arrow)), tape.hessian(total, x))
+
+
+def test_the_hessian_of_a_lookup():
+    x = point(5)
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.reduce_sum(tf.gather(x, [1, 2, 2]) ** 3)
+    np.testing.assert_allclose(tape.hessian(y, x), np.diag(6 * x.numpy() * [0, 1, 2, 0, 0]))
