@@ -360,3 +360,49 @@ class TestEffectsHappenOnce:
         x = tf.constant([1.0, 2.0, 3.0, 4.0])
         drawn = [f(x, tf.constant(n))[0].numpy() for n in (2, -1, 3, -2)]
         assert len({a.tobytes() for a in drawn}) == 4
+
+
+class TestDerivativesOfDerivatives:
+    """What only a second derivative cannot trace is found out before the first program has run."""
+
+    def test_a_loop_whose_rows_depend_on_values(self) -> None:
+        @tf.function(jit_compile=False)
+        def f(x: Any) -> Any:
+            d = positive(x)
+            total = tf.constant(0.0)
+            for _ in tf.range(3):
+                total += tf.reduce_sum(tf.concat([d, [0.5]], 0) ** 3)
+            return total
+
+        for (x,) in VECTORS:
+            x = tf.constant(x)
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                with tf.GradientTape() as inner:
+                    inner.watch(x)
+                    y = f(x)
+                first = inner.gradient(y, x)
+            np.testing.assert_allclose(first, np.where(x > 0, 9 * x.numpy() ** 2, 0))
+            np.testing.assert_allclose(outer.gradient(first, x), np.where(x > 0, 18 * x.numpy(), 0))
+
+    def test_a_loop_that_changes_shapes_in_branches(self) -> None:
+        @tf.function(jit_compile=False)
+        def f(x: Any) -> Any:
+            d = positive(x)
+            for e in x:
+                d = tf.gather_nd(x, tf.where(x > e)) if e > 0.0 else tf.concat([d, x], 0)[:3] * e
+            return tf.reduce_sum(d**2)
+
+        for (x,) in VECTORS:
+            found, expected = (self._second(g, tf.constant(x)) for g in (f, f.python_function))
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+    @staticmethod
+    def _second(f: Any, x: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            first = inner.gradient(y, x)
+        return tf.convert_to_tensor(outer.gradient(first, x, unconnected_gradients="zero"))

@@ -256,8 +256,18 @@ class Derivative:
         if current_graph() is not None:
             return second.traced([as_tensor(v) for v in values], host, sizes, passed)
         call_program = common_namespace(values).traced_call
-        results: Sequence[Any] = call_program(*values, traced=second.traced, host=host, sizes=sizes, passed=passed)
+        try:
+            results: Sequence[Any] = call_program(*values, traced=second.traced, host=host, sizes=sizes, passed=passed)
+        except NeedsEagerError as error:  # of a derivative of the second program: the first one has run
+            raise error.reason from None
         return results
+
+    def check_second(self) -> None:
+        """Trace the derivative of the second program, for nested tapes; an error means that the code runs eagerly."""
+        for program in list(self.backward_programs.values()):
+            traced = program.traced
+            if not traced.derivatives:
+                traced.derivative(tuple([i for i, t in enumerate(traced.inputs) if is_differentiable(t.array)]))
 
     def positions(self, residuals: Sequence[Residual]) -> list[int]:
         """Where these residuals are among those that the first program gave."""

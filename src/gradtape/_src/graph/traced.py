@@ -115,10 +115,12 @@ class Traced:
             results = self.run(self.plain, [t.array for t in tensors], host, sizes, passed)
             return [wrap(value) for value in results[: len(self.outputs)]]
         derivative = self.derivative(wanted, modes=modes_of(recorders))
+        several = len(recorders) > 1
+        if several and self.graph.needs_numpy:
+            derivative.check_second()  # while the code can still run eagerly instead
         results = self.run(derivative.program, [t.array for t in tensors], host, sizes, passed)
         count = len(self.outputs)
         outputs = tuple([wrap(value) for value in results])
-        several = len(recorders) > 1
         attrs = {
             "derivative": derivative,
             "host": host,

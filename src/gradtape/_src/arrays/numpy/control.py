@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src.arrays.dimensions import DynamicOpError, DynamicSizeError, evaluated, sized
+from gradtape._src.arrays.dimensions import DynamicOpError, DynamicSizeError, evaluated, is_dimension, sized
 
 
 def inline(xp: Any, *operands: ndarray, program: Any) -> tuple[ndarray, ...]:
@@ -34,14 +34,22 @@ def scan(
 ) -> tuple[ndarray, ...]:
     """A program over the rows of some operands, handing `carried` values from one to the next; other results stack."""
     carry, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
-    stacked = [np.zeros((length, *sized(out.shape, body.sizes)), out.dtype) for out in body.outputs[carried:]]
+    stacked = [_rows(length, out, body.sizes) for out in body.outputs[carried:]]
     for iteration in range(length):
         place = length - 1 - iteration if reverse else iteration
         results = body.invoke((np.asarray(iteration, np.int32), *carry, *[row[place] for row in rows]), others, xp)
         carry = results[:carried]
-        for whole, part in zip(stacked, results[carried:], strict=True):
-            whole[place] = part
+        for i, part in enumerate(results[carried:]):
+            if iteration == 0 and stacked[i].shape[1:] != part.shape:  # a size that depends on values
+                stacked[i] = np.zeros((length, *part.shape), part.dtype)
+            stacked[i][place] = part
     return (*carry, *stacked)
+
+
+def _rows(length: int, row: Any, sizes: Any) -> ndarray:
+    """Zeros for the rows of a result; sizes that are known when the first row is there are 0 until then."""
+    shape = [0 if is_dimension(n) else n for n in sized(row.shape, sizes)]
+    return np.zeros((length, *shape), row.dtype)
 
 
 def loop(
