@@ -107,3 +107,78 @@ def test_xla_refuses() -> None:
     pytest.importorskip("jax")
     with pytest.raises(TypeError, match="XLA has numbers only"):
         tf.function(tf.strings.lower, jit_compile=True)(tf.constant("A"))
+
+
+def returned(x: Any) -> Any:
+    if x > 1.0:
+        return "large"
+    if x > 0.0:
+        return tf.constant("small")
+    return tf.strings.as_string(x)
+
+
+def assigned(x: Any) -> Any:
+    word, unchanged = "a", "u"
+    if x > 0.0:
+        word = "b"
+    return tf.strings.join([word, unchanged])
+
+
+def of_different_lengths(x: Any) -> Any:
+    words = tf.constant(["none"])
+    if x > 0.0:
+        words = tf.strings.as_string([x, x + 1.0])
+    return words
+
+
+def expression(x: Any) -> Any:
+    return tf.constant("yes") if x > 0.0 else tf.constant("no")
+
+
+def joined(x: Any) -> Any:
+    text = ""
+    for i in tf.range(tf.cast(abs(x) * 2.0, tf.int32)):
+        text = tf.strings.join([text, tf.strings.as_string(i)])
+    return text
+
+
+def collected(x: Any) -> Any:
+    words = tf.constant(["first"])
+    while tf.size(words) < tf.cast(x * 2.0, tf.int32):
+        tf.autograph.experimental.set_loop_options(shape_invariants=[(words, tf.TensorShape([None]))])
+        words = tf.concat([words, tf.strings.as_string([tf.size(words)])], 0)
+    return words
+
+
+def in_a_tensor_array(x: Any) -> Any:
+    array = tf.TensorArray(tf.string, size=0, dynamic_size=True, element_shape=[])
+    for i in tf.range(tf.cast(abs(x) * 2.0, tf.int32)):
+        array = array.write(i, tf.strings.as_string(i))
+    return array.size(), array.stack()
+
+
+@pytest.mark.parametrize(
+    "program", [returned, assigned, of_different_lengths, expression, joined, collected, in_a_tensor_array]
+)
+def test_strings_that_branches_and_loops_choose(program: Any) -> None:
+    function = tf.function(program)
+    for x in (2.0, 0.5, -1.0):
+        pairs = zip(tf.nest.flatten(function(tf.constant(x))), tf.nest.flatten(program(tf.constant(x))), strict=True)
+        for found, expected in pairs:
+            assert texts(found) == texts(tf.convert_to_tensor(expected))
+    assert function.experimental_get_tracing_count() == 1
+    assert not any(isinstance(concrete, EagerFunction) for concrete in function.traces())
+
+
+def test_a_string_that_both_branches_share_leaves_the_graph_to_xla() -> None:
+    @tf.function
+    def scaled(x):
+        kind = "a"
+        if x > 0.0:
+            kind, y = "a", x * 2.0
+        else:
+            y = x
+        return y if kind == "a" else x
+
+    assert float(scaled(tf.constant(1.0))) == 2.0
+    assert not scaled.traces()[0].graph.needs_numpy

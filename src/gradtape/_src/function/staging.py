@@ -150,13 +150,22 @@ def _is_text(leaf: Any) -> bool:
     return isinstance(leaf, (str, bytes)) or (isinstance(leaf, Tensor) and leaf.array.dtype.kind == "O")
 
 
+class _StringsDifferError(Exception):
+    """A string depends on a tensor: code is traced once more, with strings among what the program computes."""
+
+
 def _flat(value: Any) -> list[Any]:
     return nest.flatten(value, True)
 
 
-def _numeric(values: State) -> list[Tensor]:
-    """The tensors among values, numbers included."""
-    return [convert(leaf) for leaf in _flat(values) if _is_numeric(leaf)]
+def _is_carried(leaf: Any, strings: bool) -> bool:
+    """Whether a value is computed by the program: numbers are and, where some depend on tensors, strings."""
+    return _is_numeric(leaf) or (strings and _is_text(leaf))
+
+
+def _carried(values: State, strings: bool) -> list[Tensor]:
+    """The tensors among values, numbers included, and strings where they are computed."""
+    return [convert(leaf) for leaf in _flat(values) if _is_carried(leaf, strings)]
 
 
 def _own(tensors: list[Tensor]) -> list[Tensor]:
@@ -169,6 +178,9 @@ def _zeros_like(value: Any) -> Any:
     """A structure of zeros, in place of an unused value."""
 
     def zeros(leaf: Any) -> Any:
+        if isinstance(leaf, Tensor) and _is_text(leaf):
+            sizes = [n if type(n) is int else 0 for n in leaf.array.shape]
+            return wrap(np.full(sizes, b"", object))
         if not _is_numeric(leaf):
             return leaf
         like = convert(leaf).array
@@ -272,6 +284,15 @@ def _branched(
     condition: Any, main: Callable[[], State], orelse: Callable[[], State], names: Sequence[str]
 ) -> tuple[Any, ...]:
     """The values that two branches give to the same names, as one."""
+    try:
+        return _traced_branches(condition, main, orelse, names, strings=False)
+    except _StringsDifferError:
+        return _traced_branches(condition, main, orelse, names, strings=True)
+
+
+def _traced_branches(
+    condition: Any, main: Callable[[], State], orelse: Callable[[], State], names: Sequence[str], strings: bool
+) -> tuple[Any, ...]:
     found: dict[str, State] = {}
 
     def trace(which: str, function: Callable[[], State], other: str, other_function: Callable[[], State]) -> Block:
@@ -283,15 +304,16 @@ def _branched(
                 values = tuple([_return_like(v, w) for v, w in zip(values, like, strict=True)])
             found[which] = values
             if other in found:
-                _check_branches(found["main"], found["else"], names)
-            return _own(_numeric(values))
+                _check_branches(found["main"], found["else"], names, strings)
+            return _own(_carried(values, strings))
 
         return run
 
     results = iter(
         control_flow.cond(condition, trace("main", main, "else", orelse), trace("else", orelse, "main", main))
     )
-    return tuple([_merged(one, other, results) for one, other in zip(found["main"], found["else"], strict=True)])
+    pairs = zip(found["main"], found["else"], strict=True)
+    return tuple([_merged(one, other, results, strings) for one, other in pairs])
 
 
 def _return_like(value: Any, other: Any) -> Any:
@@ -300,17 +322,17 @@ def _return_like(value: Any, other: Any) -> Any:
     return _zeros_like(other)
 
 
-def _merged(one: Any, other: Any, results: Any) -> Any:
+def _merged(one: Any, other: Any, results: Any, strings: bool) -> Any:
     """The value after both branches: what is the same in both stays what it is."""
 
     def merge(a: Any, b: Any) -> Any:
-        result = next(results) if _is_numeric(a) else a
+        result = next(results) if _is_carried(a, strings) else a
         return a if _is_same(a, b) else result
 
     return nest.map_structure(merge, one, other, expand_composites=True, check_types=False)
 
 
-def _check_branches(main: State, orelse: State, names: Sequence[str]) -> None:
+def _check_branches(main: State, orelse: State, names: Sequence[str], strings: bool) -> None:
     for name, one, other in zip(names, main, orelse, strict=False):
         if (type(one) is Undefined) != (type(other) is Undefined):
             where = "main" if type(one) is Undefined else "else"
@@ -327,17 +349,19 @@ def _check_branches(main: State, orelse: State, names: Sequence[str]) -> None:
                 f"'{name}' does not have the same nested structure in the main and else branches.\n\n{error}"
             ) from None
         for a, b in zip(_flat(one), _flat(other), strict=True):
-            _check_leaves(name, a, b)
+            _check_leaves(name, a, b, strings)
 
 
-def _check_leaves(name: str, main: Any, orelse: Any) -> None:
+def _check_leaves(name: str, main: Any, orelse: Any, strings: bool) -> None:
     if (main is None) != (orelse is None):
         raise ValueError(
             f"'{name}' is None at the end of the {'main' if main is None else 'else'} branch. A branch that depends on "
             "a tensor can only choose between tensors."
         )
-    if not (_is_numeric(main) and _is_numeric(orelse)):
+    if not (_is_carried(main, strings) and _is_carried(orelse, strings)):
         if _is_text(main) and _is_text(orelse) and not _is_same(main, orelse):
+            if allows_dynamic_shapes():
+                raise _StringsDifferError()
             raise only_eager(
                 TypeError(f"'{name}' is a string, which no compiled program can choose: XLA has numbers only.")
             )
@@ -363,6 +387,16 @@ def _check_leaves(name: str, main: Any, orelse: Any) -> None:
 
 
 # -- loops -----------------------------------------------------------------------------------------------------------
+def _staged_loop(set_state: SetState, before: State, run: Callable[[bool], None]) -> None:
+    """Trace a loop, and once more with strings among what goes round, if one of them changes."""
+    with _undone_on_error(set_state, before):
+        try:
+            run(False)
+        except _StringsDifferError:
+            set_state(before)
+            run(True)
+
+
 def while_stmt(
     test: Block, body: Block, get_state: GetState, set_state: SetState, names: Sequence[str], options: dict[str, Any]
 ) -> None:
@@ -371,9 +405,12 @@ def while_stmt(
         going_on = _read(test())
         if _is_staged(going_on):
             _verified(going_on, "while loop")
-            loop = _Loop(test, lambda _: body(), get_state, set_state, names, options)
-            with _undone_on_error(set_state, get_state()):
+
+            def run(strings: bool) -> None:
+                loop = _Loop(test, lambda _: body(), get_state, set_state, names, options, strings)
                 loop.run(None, lambda _: None, options.get("maximum_iterations"))
+
+            _staged_loop(set_state, get_state(), run)
             return
         if not going_on:
             return
@@ -392,16 +429,22 @@ def for_stmt(
     """`for`: over tensors and `tf.range` in the program, over everything else in Python."""
     iterated = _read(iterated)
     if isinstance(iterated, Range):
-        with _undone_on_error(set_state, get_state()):
-            loop = _Loop(extra_test, body, get_state, set_state, names, options)
+
+        def run(strings: bool) -> None:
+            loop = _Loop(extra_test, body, get_state, set_state, names, options, strings)
             loop.run(iterated.count(), iterated.at, options.get("maximum_iterations"))
+
+        _staged_loop(set_state, get_state(), run)
         return
     if _is_staged(iterated):
         if not iterated.array.shape:
             raise TypeError("Cannot iterate over a scalar tensor.")
         if not _is_unrolled(iterated, get_state()):
-            with _undone_on_error(set_state, get_state()):
-                _Loop(extra_test, body, get_state, set_state, names, options).over(iterated)
+
+            def over(strings: bool) -> None:
+                _Loop(extra_test, body, get_state, set_state, names, options, strings).over(iterated)
+
+            _staged_loop(set_state, get_state(), over)
             return
         iterated = [iterated[i] for i in builtins.range(len(iterated))]
     for target in iterated:
@@ -530,8 +573,9 @@ class _Loop:
         set_state: SetState,
         names: Sequence[str],
         options: dict[str, Any],
+        strings: bool = False,
     ) -> None:
-        self._test, self._body = test, body
+        self._test, self._body, self._strings = test, body, strings
         self._get_state, self._set_state, self._names = get_state, set_state, names
         self._before = get_state()
         self._maximum = options.get("maximum_iterations")
@@ -551,7 +595,7 @@ class _Loop:
             self._body(row[0])
             return self._checked(), []
 
-        results, _ = control_flow.scan(once, _numeric(self._before), [rows], length)
+        results, _ = control_flow.scan(once, _carried(self._before, self._strings), [rows], length)
         self._set_state(self._packed(results))
 
     def run(self, count: Any, target: Callable[[Tensor], Any], maximum_iterations: Any = None) -> None:
@@ -569,8 +613,8 @@ class _Loop:
             return [k + 1, *self._checked()]
 
         start = wrap(np.zeros((), np.int32))
-        carry = [start, *_numeric(self._before)]
-        invariants = [None, *[shape for leaf, shape in self._declared() if _is_numeric(leaf)]]
+        carry = [start, *_carried(self._before, self._strings)]
+        invariants = [None, *[shape for leaf, shape in self._declared() if _is_carried(leaf, self._strings)]]
         iterations, *results = control_flow.while_loop(going_on, once, carry, maximum_iterations, invariants)
         if self._set_first and not (type(count) is int and count > 0):
             message = f"loop must iterate at least once to initialize {', '.join(self._set_first)}"
@@ -613,7 +657,7 @@ class _Loop:
         remaining = iter(tensors)
 
         def place(leaf: Any) -> Any:
-            return next(remaining) if _is_numeric(leaf) else leaf
+            return next(remaining) if _is_carried(leaf, self._strings) else leaf
 
         return tuple([nest.map_structure(place, value, expand_composites=True) for value in self._before])
 
@@ -629,8 +673,8 @@ class _Loop:
                 ) from None
         leaves = [(name, leaf) for name, new in zip(self._names, after, strict=False) for leaf in _flat(new)]
         for (name, new), (old, shape) in zip(leaves, self._declared(), strict=False):
-            _check_iteration(name, old, new, shape is not None)
-        return _own(_numeric(after))
+            _check_iteration(name, old, new, shape is not None, self._strings)
+        return _own(_carried(after, self._strings))
 
     def _declared(self) -> list[tuple[Any, Any]]:
         """The values that go round, each with the shape that was declared for it, None if there is none."""
@@ -649,8 +693,10 @@ class _Loop:
         return bool(self._invariants) or any(map(_is_growing, nest.flatten(self._before)))
 
 
-def _check_iteration(name: str, before: Any, after: Any, may_change: bool) -> None:
-    if not (_is_numeric(before) and _is_numeric(after)):
+def _check_iteration(name: str, before: Any, after: Any, may_change: bool, strings: bool) -> None:
+    if not (_is_carried(before, strings) and _is_carried(after, strings)):
+        if _is_text(before) and _is_text(after) and not _is_same(before, after) and allows_dynamic_shapes():
+            raise _StringsDifferError()
         if _is_numeric(before) or _is_numeric(after) or not _is_same(before, after):
             raise TypeError(
                 f"'{name}' is {_describe(before)} before the loop, but {_describe(after)} after one iteration. A loop "
