@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, MutableMapping, Sequence
 from itertools import repeat
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 _MAX_DEPTH = 100_000  # a list that contains itself ends here, instead of filling the memory
 _MAX_TYPES = 10_000  # types made at run time must not be kept alive without bound
@@ -145,10 +145,26 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         raise (TypeError if isinstance(mismatch, _TypeMismatch) else ValueError)(text) from None
 
 
+class Sizes(NamedTuple):
+    """What a trace for a composite value assumes of it.
+
+    free   for each of its components, the axes whose sizes differ between calls of one trace
+    facts  what else tells traces apart
+    """
+
+    free: tuple[tuple[int, ...], ...]
+    facts: Any = None
+
+
 def register_composite(
-    kind: type, components: Callable[[Any], Iterable[Any]], rebuild: Callable[[Any, list[Any]], Any]
+    kind: type,
+    components: Callable[[Any], Iterable[Any]],
+    rebuild: Callable[[Any, list[Any]], Any],
+    sizes: Callable[[Any], Sizes] | None = None,
 ) -> None:
     """Let `expand_composites` take the values of a type apart, and put them together again like a template.
+
+    `sizes` says which axes of the components may differ where functions are called: those of all others are fixed.
 
     >>> class Pair:
     ...     def __init__(self, x, y):
@@ -158,7 +174,25 @@ def register_composite(
     [1, 2, 3]
     """
     _COMPOSITES[kind] = _Node(components, rebuild)
+    if sizes is not None:
+        _SIZES[kind] = sizes
     _SOLID.discard(kind)
+
+
+def sizes_of(structure: Any) -> list[Sizes | None]:
+    """For each value of a structure, what a trace assumes of it; None for those that are not composite."""
+    if not _SIZES:
+        return []
+    values = flatten(structure)
+    return [_SIZES[type(value)](value) if type(value) in _SIZES else None for value in values]
+
+
+def free_axes(structure: Any) -> list[tuple[int, ...]]:
+    """For each leaf of a structure, composite values taken apart, the axes whose sizes a trace does not assume."""
+    found: list[tuple[int, ...]] = []
+    for value, sizes in zip(flatten(structure), sizes_of(structure), strict=False):
+        found += [()] * len(flatten(value, True)) if sizes is None else sizes.free
+    return found
 
 
 # --- what each kind of structure is made of ---------------------------------------------------------------------------
@@ -225,6 +259,7 @@ _CUSTOM = _Node(
 # By type, filled on first sight. _SOLID holds the leaves that expand_composites leaves whole as well.
 _NODES: dict[type, _Node | None] = {}
 _COMPOSITES: dict[type, _Node] = {}
+_SIZES: dict[type, Callable[[Any], Sizes]] = {}
 _LEAVES: set[type] = set()
 _SOLID: set[type] = set()
 

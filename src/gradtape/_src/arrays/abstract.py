@@ -7,6 +7,7 @@ the result are the expression that fits all of them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -152,10 +153,16 @@ def _by_samples(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Spec
     except ValueError:
         variables = variables_in([*[getattr(a, "shape", a) for a in args], *attrs.values()]).values()
         dynamic = [Dimension({(v,): 1}) for v in variables if v.least == 0]
-        if len(dynamic) < 2 or not all(is_same(other, dynamic[0]) for other in dynamic[1:]):
-            raise
-        same = {str(other): dynamic[0] for other in dynamic[1:]}
-        return _fitted_specs(name, _sampled(args, same), evaluated_attrs(attrs, same))
+        pairs = [[pair] for pair in itertools.combinations(dynamic, 2)]
+        for equal in [*pairs, [(dynamic[0], other) for other in dynamic[1:]]] if dynamic else []:  # as few as will do
+            same = {str(other): first for first, other in equal}
+            try:
+                found = _fitted_specs(name, _sampled(args, same), evaluated_attrs(attrs, same))
+            except (ValueError, UnknownDimensionError):
+                continue
+            if all(is_same(first, other) for first, other in equal):
+                return found
+        raise
 
 
 def _fitted_specs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:

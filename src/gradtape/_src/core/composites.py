@@ -6,11 +6,13 @@ catches it and passes its name and its arguments to the handler of that class, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, raise_for_call
+from gradtape._src.arrays.symbolic import is_known
+from gradtape._src.interrupts import graph_traced
 
 Handler = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 """What computes an op, given by its name and its dense call, of arguments of which one is composite."""
@@ -83,9 +85,61 @@ def call_on_composites(name: str, call: Callable[..., Any], args: tuple[Any, ...
         if handler is not None:
             try:
                 return handler(name, call, args, kwargs)
+            except NeedsEagerError as error:
+                run = partial(_handled, handler, name, call)
+                return in_graph(name, args, kwargs, error, run)
             except Exception as error:
                 raise error from None  # that the conversion failed before says nothing to the user
     raise
+
+
+def _handled(handler: Handler, name: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return handler(name, call, args, kwargs)
+
+
+Example = Callable[[list[Any], list[int]], list[Any]]
+"""Makes components that fit together of some, of which those at certain places can be changed."""
+
+_structures: dict[type, tuple[Callable[[Any], Iterable[Any]], Example]] = {}
+
+
+def register_structure(kind: type, tensors: Callable[[Any], Iterable[Any]], example: Example) -> None:
+    """Register which tensors of a composite one decide about shapes: those of rows, those of coordinates. And how to
+    make an example, to try functions with.
+    """
+    _structures[kind] = tensors, example
+
+
+def valid_example(value: Any, parts: list[Any], places: list[int]) -> list[Any]:
+    """The components of an example of a value; those at these places can be changed so that they fit the others."""
+    found = _structures.get(type(value))
+    return parts if found is None or not places else found[1](parts, places)
+
+
+def hosted(function: _F) -> _F:
+    """Let a function of composite tensors be one node of a graph, where rows or coordinates are values of the graph.
+
+    Its code needs their numbers: the program calls it with tensors that have some.
+    """
+    name = function.__name__
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if graph_traced.get() is None:
+            return function(*args, **kwargs)
+        try:
+            if any(map(_has_unknown_structure, _members((*args, *kwargs.values())))):
+                raise NeedsEagerError(ValueError(f"The shape of what {name} returns depends on values."))
+            return function(*args, **kwargs)
+        except NeedsEagerError as error:
+            return in_graph(name, args, kwargs, error, function)
+
+    return call  # type: ignore[return-value]
+
+
+def _has_unknown_structure(value: Any) -> bool:
+    found = _structures.get(type(value))
+    return found is not None and not all(is_known(tensor) for tensor in found[0](value))
 
 
 def _members(values: Any) -> Iterator[Any]:

@@ -41,21 +41,28 @@ class Arguments(NamedTuple):
         return [leaf for leaf in self.leaves if type(leaf) is Tensor]
 
 
-def arguments_of(given: tuple[Any, ...]) -> Arguments:
+def arguments_of(given: tuple[Any, ...], exact: bool = False) -> Arguments:
     """The arguments of a call."""
-    return Arguments(given, *flattened(given))
+    return Arguments(given, *flattened(given, exact))
 
 
-def flattened(given: tuple[Any, ...]) -> tuple[list[Any], Any, Sequence[Variable]]:
-    """The leaves, the key and the passed variables of `Arguments`; the key is None for a batch in a vectorized_map."""
+def flattened(given: tuple[Any, ...], exact: bool = False) -> tuple[list[Any], Any, Sequence[Variable]]:
+    """The leaves, the key and the passed variables of `Arguments`; the key is None for a batch in a vectorized_map.
+
+    Ragged and sparse tensors with other numbers of values have the same key, unless it has to be `exact`.
+    """
     key: list[Any] = []
     passed: Sequence[Variable] = ()
+    free: Sequence[tuple[int, ...]] = ()
     if all([type(value) is Tensor for value in given]):  # noqa: C419 - faster, and what most calls are like
         leaves = list(given)
     else:
         leaves = nest.flatten(given, expand_composites=True)
         if len(leaves) != len(given) or not all(map(_is_same, leaves, given)):
             key.append(_structure_key(given))
+            if (sizes := nest.sizes_of(given)) and any(sizes) and not exact:
+                free = nest.free_axes(given)
+                key.append(tuple([None if each is None else each.facts for each in sizes]))
     for i, leaf in enumerate(leaves):
         if type(leaf) is not Tensor:
             if isinstance(leaf, (ndarray, np.generic)):
@@ -76,8 +83,13 @@ def flattened(given: tuple[Any, ...]) -> tuple[list[Any], Any, Sequence[Variable
         array = leaf.array
         if type(array) is Batched:
             return leaves, None, ()
-        key.append((array.shape, array.dtype))
+        key.append((_known_sizes(array.shape, free[i]) if free else array.shape, array.dtype))
     return leaves, tuple(key), passed
+
+
+def _known_sizes(shape: Sequence[Any], free: Sequence[int]) -> tuple[Any, ...]:
+    """A shape with None for the axes whose sizes a trace does not assume."""
+    return tuple([None if axis in free else n for axis, n in enumerate(shape)])
 
 
 def distinct(variables: Sequence[Variable]) -> list[Variable]:

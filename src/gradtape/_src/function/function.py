@@ -189,7 +189,7 @@ class Function:
                 warn_not_compiled()
             return self._run_python(args, kwargs)
         given = self._signature.canonical(args, kwargs)
-        leaves, key, passed = flattened(given)
+        leaves, key, passed = flattened(given, self._jit_compile is True)
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
         if (replica := traced_for.get()) is not None:
@@ -201,7 +201,7 @@ class Function:
         """What a call with these arguments would run, on which tensors and variables: where tracing may fail, apart
         from it.
         """
-        leaves, key, passed = flattened(args)
+        leaves, key, passed = flattened(args, self._jit_compile is True)
         return self._find(args, leaves, key, passed), [leaf for leaf in leaves if type(leaf) is Tensor], passed
 
     def concrete_for(self, arguments: Arguments) -> ConcreteFunction:
@@ -250,7 +250,7 @@ class Function:
             args = self._signature.declared
         unknown: dict[int, Any] = {}
         given = self._signature.canonical(example(args, unknown), example(kwargs, unknown))
-        arguments = arguments_of(given)
+        arguments = arguments_of(given, self._jit_compile is True)
         if unknown:
             with self._tracing:
                 found = self._polymorphic.for_specs(arguments, unknown)
@@ -338,7 +338,8 @@ class Function:
             if found is not None and not (known_shapes and found.graph.polymorphic):  # another thread was faster
                 return found
             concrete = None
-            if not known_shapes and (self._traces is not None or self._tracer.may_generalise):
+            has_free_sizes = any(nest.sizes_of(arguments.given)) and not self._jit_compile
+            if not (known_shapes or has_free_sizes) and (self._traces is not None or self._tracer.may_generalise):
                 concrete = self._polymorphic.find(arguments)
             if concrete is None:
                 concrete = self._tracer.trace_or_eager(arguments)

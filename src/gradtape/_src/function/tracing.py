@@ -12,7 +12,15 @@ from gradtape._src import errors, nest
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.graph_ops import collector
 from gradtape._src.arrays.seeds import seeds
-from gradtape._src.arrays.symbolic import FollowConstantsError, Graph, NeedsEagerError, Symbolic, no_value, tracing
+from gradtape._src.arrays.symbolic import (
+    FollowConstantsError,
+    Graph,
+    NeedsEagerError,
+    Symbolic,
+    dynamic_argument,
+    no_value,
+    tracing,
+)
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.function.arguments import Arguments, arguments_kept, split_keywords
@@ -143,7 +151,7 @@ class Tracer:
         with tracing(graph), stack.use_recorders((trace,)):
             if ops is None and any(map(is_text, tensors)):
                 graph.leave_to_numpy()
-            inputs = _inputs(graph, tensors, shapes)
+            inputs = _inputs(graph, tensors, shapes if graph.static else _free_sizes(arguments, shapes))
             for tensor in inputs:
                 trace.track(tensor)
             if ops is not None:
@@ -207,7 +215,16 @@ def _fits(error: errors.InvalidArgumentError) -> bool:
 def _inputs(graph: Graph, tensors: Sequence[Tensor], shapes: Any) -> list[Tensor]:
     """Symbolic tensors in the place of those that a call has."""
     found = [tuple(t.array.shape) for t in tensors] if shapes is None else shapes
-    return [wrap(graph.argument(shape, t.array.dtype)) for t, shape in zip(tensors, found, strict=True)]
+    return [wrap(dynamic_argument(graph, shape, t.array.dtype)) for t, shape in zip(tensors, found, strict=True)]
+
+
+def _free_sizes(arguments: Arguments, shapes: Any) -> Any:
+    """The shapes of a trace, with None for sizes that each call finds out: those of ragged and sparse tensors."""
+    if shapes is not None or not any(nest.sizes_of(arguments.given)):
+        return shapes
+    free = nest.free_axes(arguments.given)
+    pairs = [(leaf, axes) for leaf, axes in zip(arguments.leaves, free, strict=True) if type(leaf) is Tensor]
+    return [tuple([None if axis in axes else n for axis, n in enumerate(leaf.array.shape)]) for leaf, axes in pairs]
 
 
 def _filled(leaves: Sequence[Any], inputs: Sequence[Tensor], graph: Graph) -> list[Any]:

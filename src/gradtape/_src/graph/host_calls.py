@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -17,9 +17,18 @@ import numpy as np
 from gradtape._src import errors, forks, nest
 from gradtape._src.arrays.dimensions import DynamicSize
 from gradtape._src.arrays.graph_ops import register_on_host
-from gradtape._src.arrays.symbolic import allows_dynamic_shapes, call, current_graph, is_known, only_eager, tracing
+from gradtape._src.arrays.symbolic import (
+    allows_dynamic_shapes,
+    call,
+    current_graph,
+    is_known,
+    no_value,
+    only_eager,
+    tracing,
+)
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
+from gradtape._src.core.composites import valid_example
 from gradtape._src.core.observe import in_rule
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
@@ -139,7 +148,7 @@ def function_on_host(
         results = _computed(function, arrays)
         for result, (shape, _) in zip(results, specs, strict=True):
             if not _fits(result.shape, shape):
-                announced = [-1 if type(n) is DynamicSize else n for n in shape or ()]
+                announced = [n if type(n) is int else -1 for n in shape or ()]
                 raise errors.invalid_argument(
                     f"{function} returned an array of shape {errors.brackets(result.shape)}, where "
                     f"{errors.brackets(announced)} was announced: a compiled program has fixed shapes"
@@ -176,13 +185,11 @@ def _is_static(shape: tuple[Any, ...] | None) -> bool:
 
 def _fits(found: tuple[int, ...], shape: tuple[Any, ...] | None) -> bool:
     wanted = shape or ()
-    return len(found) == len(wanted) and all(
-        type(n) is DynamicSize or n == m for n, m in zip(wanted, found, strict=True)
-    )
+    return len(found) == len(wanted) and all(type(n) is not int or n == m for n, m in zip(wanted, found, strict=True))
 
 
 def _zeros(shape: tuple[Any, ...] | None, dtype: Any) -> Any:
-    return np.zeros([0 if type(n) is DynamicSize else n for n in shape or ()], dtype)
+    return np.zeros([n if type(n) is int else 0 for n in shape or ()], dtype)
 
 
 def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
@@ -240,6 +247,8 @@ def _call_on_host(
     """
     given = (tuple(args), dict(kwargs))
     flat = nest.flatten(given, expand_composites=True)
+    if not changes:
+        flat = [convert(leaf) if isinstance(leaf, Variable) else leaf for leaf in flat]
     places = [i for i, leaf in enumerate(flat) if isinstance(leaf, Tensor) and not is_known(leaf)]
     if not allows_dynamic_shapes() or any(map(_is_not_for_host, flat)):
         raise error
@@ -255,7 +264,7 @@ def _call_on_host(
     if changes:
         current_graph().leave_to_numpy()  # type: ignore[union-attr]
         return effect(lambda *values: called(values), tensors)
-    example = _example(called, tensors, error)
+    example = _example(called, _examples(given, flat, places), error)
     leaves = nest.flatten(example, expand_composites=True)
     wanted = [TensorSpec([None] * len(leaf.array.shape), leaf.dtype) for leaf in leaves]
     differentiable = any(is_differentiable(t.array) for t in tensors)
@@ -273,13 +282,12 @@ def _is_not_for_host(leaf: Any) -> bool:
     return isinstance(leaf, Variable) or (callable(leaf) and not isinstance(leaf, (Tensor, type)))
 
 
-def _example(called: Callable[[Sequence[Tensor]], Any], tensors: Sequence[Tensor], error: BaseException) -> Any:
-    """What a function returns for a tensor of ones, or of texts: all of its results have to be tensors."""
-    for text in _EXAMPLES:
-        ones = [_filled_example(t.array, text) for t in tensors]
+def _example(called: Callable[[Sequence[Tensor]], Any], examples: Iterable[Sequence[Tensor]], error: Any) -> Any:
+    """What a function returns for one of these examples: all of its results have to be tensors."""
+    for tensors in examples:
         try:
             with tracing(None), stack.use_recorders(()):
-                found = called(ones)
+                found = called(tensors)
         except Exception as failed:
             if is_interrupt(failed):
                 raise
@@ -287,6 +295,24 @@ def _example(called: Callable[[Sequence[Tensor]], Any], tensors: Sequence[Tensor
         if all(isinstance(leaf, Tensor) for leaf in nest.flatten(found, expand_composites=True)):
             return found
     raise error
+
+
+def _examples(given: Any, flat: Sequence[Any], places: Sequence[int]) -> Iterator[list[Tensor]]:
+    """Tensors of ones, or of texts, in the place of those without numbers; composite ones are valid."""
+    for text in _EXAMPLES:
+        leaves = list(flat)
+        for place in places:
+            leaves[place] = _filled_example(flat[place].array, text)
+        start = 0
+        for value in nest.flatten(given):
+            stop = start + len(nest.flatten(value, expand_composites=True))
+            unknown = [i - start for i in places if start <= i < stop]
+            leaves[start:stop] = valid_example(value, leaves[start:stop], unknown)
+            start = stop
+        yield [leaves[place] for place in places]
+    concrete = current_graph().concrete  # type: ignore[union-attr]
+    if concrete is not no_value:  # what this call has: sizes may have to fit others
+        yield [wrap(concrete(flat[place].array)) for place in places]
 
 
 def _filled_example(array: Any, text: bytes) -> Tensor:

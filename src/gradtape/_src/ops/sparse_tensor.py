@@ -9,9 +9,10 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import dtypes, errors, nest
+from gradtape._src.arrays.dimensions import is_same_shape
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert, converter_of, operand, wrap
-from gradtape._src.core.composites import register_gradient, register_handler
+from gradtape._src.core.composites import hosted, register_gradient, register_handler, register_structure
 from gradtape._src.core.primitive import registry
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
@@ -33,7 +34,7 @@ class SparseTensor:
         self.values = convert(values)
         self.dense_shape = convert(dense_shape, None if isinstance(dense_shape, Tensor) else "int64")
         count, rank = self.values.array.shape[:1], self.dense_shape.array.shape[:1]
-        if self.indices.array.shape != (*count, *rank):
+        if not is_same_shape(self.indices.array.shape, (*count, *rank)):
             raise ValueError(
                 f"indices should have one row of {rank[0] if rank else 0} coordinates for each of the "
                 f"{count[0] if count else 0} values, but have shape {self.indices.shape}."
@@ -100,6 +101,7 @@ class SparseTensor:
 
     __radd__ = __rsub__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = __matmul__ = _refuse
 
+    @hosted
     def _picked(self, dense: Any) -> Tensor:
         """The elements of a dense tensor, broadcast to this shape, at the coordinates."""
         other = operand(dense, self.dtype)
@@ -193,7 +195,12 @@ def _of_parts(like: SparseTensor, parts: list[Any]) -> SparseTensor:
     return new
 
 
-nest.register_composite(SparseTensor, lambda s: (s.indices, s.values, s.dense_shape), _of_parts)
+def _sizes(s: SparseTensor) -> nest.Sizes:
+    """Calls of one trace have the same rank, and any number of values."""
+    return nest.Sizes(((0,), (0,), ()))
+
+
+nest.register_composite(SparseTensor, lambda s: (s.indices, s.values, s.dense_shape), _of_parts, _sizes)
 
 
 # -- primitives of one tensor ----------------------------------------------------------------------------------------
@@ -217,6 +224,18 @@ def _no_gradient(*_: Any) -> Any:
 
 
 register_handler(SparseTensor, _call)
+
+
+def _example(parts: list[Any], places: list[int]) -> list[Any]:
+    """Coordinates along a diagonal, and a shape that has it."""
+    indices, values, _ = parts
+    count, rank = indices.array.shape
+    diagonal = np.repeat(np.arange(count), rank).reshape(count, rank)
+    found = [wrap(diagonal.astype(np.int64)), values, wrap(np.full(rank, max(count, 1), np.int64))]
+    return [new if i in places else old for i, (old, new) in enumerate(zip(parts, found, strict=True))]
+
+
+register_structure(SparseTensor, lambda s: (s.indices, s.dense_shape), _example)
 register_gradient(SparseTensor, _no_gradient, _no_gradient)
 
 

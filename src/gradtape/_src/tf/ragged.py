@@ -12,6 +12,7 @@ from numpy import ndarray
 
 from gradtape._src import dtypes, errors, nest
 from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.composites import hosted
 from gradtape._src.ops.ragged import RaggedTensor, count_of, from_partitions, take_rows
 from gradtape._src.ops.ragged.partition import RowPartition, dtype_of, known, numbers, of_lengths
 from gradtape._src.ops.ragged.tensor import axis_of, merge_dims
@@ -167,6 +168,7 @@ def _check_rows(found: list[RaggedTensor]) -> None:
 
 
 # -- ranges, stacks and masks ----------------------------------------------------------------------------------------
+@hosted
 def range(
     starts: TensorLike,
     limits: Any = None,
@@ -216,6 +218,7 @@ def _range_operands(starts: Any, limits: Any, deltas: Any, dtype: Any) -> list[T
     return [array.cast(tensor, widest) for tensor in tensors]
 
 
+@hosted
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     """Tensors along a new axis; their lengths may differ.
 
@@ -241,6 +244,7 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     return pile(aligned(tensors, least=1), place)
 
 
+@hosted
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     """The values where a mask is true. Unlike those of `tf.boolean_mask`, rows of the mask stay rows.
 
@@ -259,6 +263,7 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     return masked(values, truth)
 
 
+@hosted
 def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> RaggedTensor:
     """Values in the rows that their partition numbers say, in order.
 
@@ -289,6 +294,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
 
 
 # -- feature crosses -------------------------------------------------------------------------------------------------
+@hosted
 def cross(inputs: Any, name: str | None = None) -> RaggedTensor:
     """Every combination of the elements of a row of several matrices, as text.
 
@@ -301,6 +307,7 @@ def cross(inputs: Any, name: str | None = None) -> RaggedTensor:
     return crosses.ragged_cross(inputs)
 
 
+@hosted
 def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: str | None = None) -> RaggedTensor:
     """Every combination of the elements of a row of several matrices, as a hash that is TensorFlow's.
 
@@ -314,6 +321,7 @@ def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: 
 
 
 # -- row splits and segment ids --------------------------------------------------------------------------------------
+@hosted
 def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: Any = None) -> Tensor:
     """The number of the row of each value.
 
@@ -332,6 +340,7 @@ def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_t
     return wrap(RowPartition(given).rowids.astype(kind))
 
 
+@hosted
 def segment_ids_to_row_splits(
     segment_ids: TensorLike, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape._src.core.composites import hosted
 from gradtape._src.ops.sparse_tensor import SparseTensor as SparseTensor
 from gradtape._src.tf.sparse_dense import from_dense as from_dense, to_dense as to_dense
 from gradtape._src.tf.sparse_math import (
@@ -37,6 +38,7 @@ from gradtape._src.tf.sparse_shaping import (
 )
 
 
+@hosted
 def cross(inputs: Any, name: str | None = None, separator: Any = None) -> SparseTensor:
     """Every combination of the elements of a row of several matrices, as text.
 
@@ -51,6 +53,7 @@ def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Sparse
     return crosses.as_sparse(crosses.ragged_cross(inputs, word if isinstance(word, bytes) else str(word).encode()))
 
 
+@hosted
 def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: str | None = None) -> SparseTensor:
     """Every combination of the elements of a row of several matrices, as a hash that is TensorFlow's.
 

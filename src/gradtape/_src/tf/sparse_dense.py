@@ -11,6 +11,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked
 from gradtape._src.arrays.symbolic import is_known, unknown_shape
 from gradtape._src.conversion import operand, wrap
+from gradtape._src.core.composites import hosted
 from gradtape._src.ops import array, index, math
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 
+@hosted
 def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> SparseTensor:
     """The nonzero elements of a tensor, as a sparse tensor.
 
@@ -37,6 +39,7 @@ def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> Sp
     return SparseTensor(wrap(where), values, wrap(np.array(x.array.shape, np.int64)))
 
 
+@hosted
 def to_dense(
     sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:

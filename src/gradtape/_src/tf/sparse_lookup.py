@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.conversion import convert, operand, wrap
+from gradtape._src.core.composites import hosted
 from gradtape._src.ops import array, index, math
 from gradtape._src.ops.ragged.partition import known
 from gradtape._src.ops.sparse_tensor import SparseTensor
@@ -27,6 +28,7 @@ from gradtape._src.tf.special import divide_no_nan
 _COMBINERS = ("mean", "sqrtn", "sum")
 
 
+@hosted
 def embedding_lookup_sparse(params: Any, sp_ids: Any, sp_weights: Any, combiner: Any, max_norm: Any) -> Tensor:
     """See `tf.nn.embedding_lookup_sparse`."""
     combiner = "mean" if combiner is None else combiner
@@ -73,6 +75,7 @@ def _weights_of(sp_weights: Any, sp_ids: Any) -> Tensor:
     return convert(weights)
 
 
+@hosted
 def safe_embedding_lookup_sparse(
     weights: Any, sparse_ids: SparseTensor, sparse_weights: Any, combiner: Any, default_id: Any, max_norm: Any
 ) -> Tensor:

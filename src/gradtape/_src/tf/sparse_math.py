@@ -9,6 +9,7 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.conversion import convert, operand, wrap
+from gradtape._src.core.composites import hosted
 from gradtape._src.dtypes import float32
 from gradtape._src.ops import array, index, math
 from gradtape._src.ops.ragged.partition import known
@@ -31,6 +32,7 @@ from gradtape._src.tf.sparse_shaping import (
 
 
 # -- sums ------------------------------------------------------------------------------------------------------------
+@hosted
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     """The sum of two tensors, of which one or both are sparse; with a dense one it is dense.
 
@@ -76,6 +78,7 @@ def _sum_with_dense(sparse: SparseTensor, dense: Tensor) -> Tensor:
     return total
 
 
+@hosted
 def maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
     """The larger of two sparse tensors, wherever one of them has an element; missing ones are 0.
 
@@ -86,6 +89,7 @@ def maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> 
     return _elementwise(math.maximum, sp_a, sp_b, "SparseSparseMaximum")
 
 
+@hosted
 def minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
     """The smaller of two sparse tensors, wherever one of them has an element; missing ones are 0.
 
@@ -108,6 +112,7 @@ def _elementwise(function: Any, a: Any, b: Any, op: str) -> SparseTensor:
 
 
 # -- reductions ------------------------------------------------------------------------------------------------------
+@hosted
 def reduce_sum(
     sp_input: SparseTensor,
     axis: Any = None,
@@ -124,6 +129,7 @@ def reduce_sum(
     return _reduced(segments.unsorted_segment_sum, sp_input, axis, keepdims, output_is_sparse, "SparseReduceSum")
 
 
+@hosted
 def reduce_max(
     sp_input: SparseTensor,
     axis: Any = None,
@@ -175,6 +181,7 @@ def _dropped_axes(axis: Any, rank: int, op: str) -> set[int]:
     return places
 
 
+@hosted
 def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """Softmax along the last axis, over the elements that there are.
 
@@ -197,6 +204,7 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 
 
 # -- products --------------------------------------------------------------------------------------------------------
+@hosted
 def sparse_dense_matmul(
     sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
@@ -258,6 +266,7 @@ def _product(sparse: SparseTensor, dense: Tensor, swap: bool, conjugate: bool) -
 
 
 # -- segments --------------------------------------------------------------------------------------------------------
+@hosted
 def segment_sum(
     data: Any,
     indices: Any,
@@ -275,6 +284,7 @@ def segment_sum(
     return _in_segments(data, indices, segment_ids, num_segments, "SparseSegmentSum")[0]
 
 
+@hosted
 def segment_mean(
     data: Any,
     indices: Any,
@@ -292,6 +302,7 @@ def segment_mean(
     return _divided(total, np.maximum(counts, 1))
 
 
+@hosted
 def segment_sqrt_n(
     data: Any,
     indices: Any,
@@ -345,6 +356,7 @@ def _check_segments(rows: ndarray, ids: ndarray, size: int, op: str) -> None:
 
 
 # -- counts ----------------------------------------------------------------------------------------------------------
+@hosted
 def bincount(
     values: Any,
     weights: Any = None,
@@ -421,6 +433,7 @@ def _weights(weights: Any, values: Any, numbers: ndarray) -> Tensor:
     return flat
 
 
+@hosted
 def to_indicator(sp_input: SparseTensor, vocab_size: Any, name: str | None = None) -> Tensor:
     """A dense tensor of booleans that says which numbers stand in each row.
 

@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from gradtape._src import errors, nest
 from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.composites import hosted
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops import array, index
 from gradtape._src.ops.ragged.partition import known
@@ -76,6 +77,7 @@ def _sorted(where: ndarray) -> ndarray:
 
 
 # -- order and shape -------------------------------------------------------------------------------------------------
+@hosted
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The same elements in row-major order.
 
@@ -89,6 +91,7 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     return make_sparse(where[order], pick(sp_input.values, order), sizes_of(sp_input))
 
 
+@hosted
 def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
     """Permute the axes; reverse them by default.
 
@@ -105,6 +108,7 @@ def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None)
     return reorder(make_sparse(where[:, order], sp_input.values, sizes[order]))
 
 
+@hosted
 def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
     """The same elements in row-major order, in another shape; one size may be -1.
 
@@ -142,6 +146,7 @@ def _inferred(wanted: list[int], have: int, sizes: ndarray) -> list[int]:
     return wanted
 
 
+@hosted
 def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = None) -> SparseTensor:
     """Insert an axis of length 1, at the end by default.
 
@@ -160,6 +165,7 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
     return make_sparse(np.insert(where, place, 0, axis=1), sp_input.values, np.insert(sizes, place, 1))
 
 
+@hosted
 def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
     """The same elements in a larger shape; without one, in the smallest that has room for them.
 
@@ -182,6 +188,7 @@ def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
+@hosted
 def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     """The elements for which a vector of booleans, one for each element, is true.
 
@@ -196,6 +203,7 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     return make_sparse(where[chosen], pick(sp_input.values, chosen), sizes_of(sp_input))
 
 
+@hosted
 def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """The part that begins at `start`, of at most this size.
 
@@ -216,6 +224,7 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
     return make_sparse(where[chosen] - first, pick(sp_input.values, chosen), shape)
 
 
+@hosted
 def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: str | None = None) -> list[SparseTensor]:
     """Parts along an axis; the first ones are longer by 1 where the size is no multiple.
 
@@ -247,6 +256,7 @@ def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: s
     return parts
 
 
+@hosted
 def concat(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
     """Sparse tensors one behind the other. With `expand_nonconcat_dims`, the other sizes are the largest.
 
@@ -301,6 +311,7 @@ def _check_joined(inputs: Sequence[SparseTensor], shapes: Sequence[ndarray], axi
                 raise errors.invalid_argument(f"Input shapes must match: {have} at position {i}", "SparseConcat")
 
 
+@hosted
 def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
     """A value at the beginning of every empty row, and which rows those were.
 

@@ -10,6 +10,7 @@ from numpy import ndarray
 from gradtape._src import errors
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import operand
+from gradtape._src.core.composites import hosted
 from gradtape._src.ops import array
 from gradtape._src.ops.indexing import basic_index
 from gradtape._src.ops.ragged import partition as partitions
@@ -19,6 +20,7 @@ from gradtape._src.ops.ragged.tensor import RaggedTensor, _new, count_of, take_r
 _RAGGED = "Cannot index into an inner ragged dimension."
 
 
+@hosted
 def get_item(x: RaggedTensor, key: Any) -> Any:
     """ragged[key].
 

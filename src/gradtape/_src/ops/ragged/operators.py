@@ -9,6 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors
+from gradtape._src.arrays.graph_ops import kept_in_graph
 from gradtape._src.conversion import constant_operand, is_library, operand
 from gradtape._src.core.composites import register_handler
 from gradtape._src.core.primitive import registry
@@ -241,13 +242,13 @@ def attach(kind: type) -> None:
     """Give the class of ragged tensors the operators that TensorFlow's have."""
     for name, function in operators.BINARY.items():
         if name != "matmul":
-            setattr(kind, f"__{name}__", _binary(function))
-            setattr(kind, f"__r{name}__", _reflected(function))
+            setattr(kind, f"__{name}__", kept_in_graph(name)(_binary(function)))
+            setattr(kind, f"__r{name}__", kept_in_graph(name)(_reflected(function)))
     for name, function in operators.COMPARISON.items():
-        setattr(kind, f"__{name}__", _binary(function))
+        setattr(kind, f"__{name}__", kept_in_graph(name)(_binary(function)))
     others = {
-        "eq": _equality(math.equal, False),
-        "ne": _equality(math.not_equal, True),
+        "eq": kept_in_graph("equal")(_equality(math.equal, False)),
+        "ne": kept_in_graph("not_equal")(_equality(math.not_equal, True)),
         "neg": _unary(math.negative),
         "abs": _unary(math.absolute),
         "invert": _unary(lambda x: ~x),

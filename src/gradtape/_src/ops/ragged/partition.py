@@ -59,7 +59,8 @@ class RowPartition:
     @cached_property
     def rowids(self) -> ndarray:
         """The number of the row of each value."""
-        return np.repeat(np.arange(self.count, dtype=self.dtype), self.lengths)
+        lengths = self.lengths
+        return np.repeat(np.arange(len(lengths), dtype=self.dtype), lengths)
 
     @cached_property
     def offsets(self) -> ndarray:
@@ -93,6 +94,33 @@ class RowPartition:
         """The rows from one to another."""
         splits = self.splits[start : stop + 1]
         return RowPartition(splits - splits[0], self.uniform)
+
+
+class SymbolicPartition(RowPartition):
+    """A partition whose row splits are values of a graph. What needs their numbers runs where the program does."""
+
+    def __init__(self, row_splits: Tensor, uniform: int | None = None) -> None:
+        self._tensor, self.uniform = row_splits, uniform
+
+    @property
+    def splits(self) -> ndarray:  # type: ignore[override]
+        return known(self._tensor)
+
+    @property
+    def row_splits(self) -> Tensor:
+        return self._tensor
+
+    @property
+    def count(self) -> Any:
+        return self._tensor.array.shape[0] - 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        found: np.dtype[Any] = self._tensor.array.dtype
+        return found
+
+    def matches(self, other: RowPartition) -> bool:
+        return self is other or self._tensor.array is other.row_splits.array or super().matches(other)
 
 
 def of_lengths(lengths: ndarray, uniform: int | None = None) -> RowPartition:

@@ -12,11 +12,11 @@ from numpy import ndarray
 from gradtape._src import dtypes, errors, nest
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert, defers_to, operand, register_converter, wrap
-from gradtape._src.core.composites import NotDenseError, register_gradient
+from gradtape._src.core.composites import NotDenseError, hosted, register_gradient, register_structure
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
 from gradtape._src.ops.ragged import partition as partitions
-from gradtape._src.ops.ragged.partition import RowPartition
+from gradtape._src.ops.ragged.partition import RowPartition, SymbolicPartition
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape, as_shape
 from gradtape._src.tensor import Tensor
@@ -85,6 +85,7 @@ class RaggedTensor:
 
     # -- making ------------------------------------------------------------------------------------------------------
     @classmethod
+    @hosted
     def from_row_splits(
         cls, values: TensorLike, row_splits: TensorLike, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
@@ -97,6 +98,7 @@ class RaggedTensor:
         return _checked(values, partitions.from_row_splits(row_splits, validate), validate, row_splits)
 
     @classmethod
+    @hosted
     def from_row_lengths(
         cls, values: TensorLike, row_lengths: TensorLike, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
@@ -109,6 +111,7 @@ class RaggedTensor:
         return _checked(values, partitions.from_row_lengths(row_lengths, validate), validate, row_lengths)
 
     @classmethod
+    @hosted
     def from_row_starts(
         cls, values: TensorLike, row_starts: TensorLike, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
@@ -122,6 +125,7 @@ class RaggedTensor:
         return _checked(rows, partitions.from_row_starts(row_starts, count_of(rows), validate), validate, row_starts)
 
     @classmethod
+    @hosted
     def from_row_limits(
         cls, values: TensorLike, row_limits: TensorLike, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
@@ -134,6 +138,7 @@ class RaggedTensor:
         return _checked(values, partitions.from_row_limits(row_limits, validate), validate, row_limits)
 
     @classmethod
+    @hosted
     def from_value_rowids(
         cls,
         values: TensorLike,
@@ -155,6 +160,7 @@ class RaggedTensor:
         return _joined(rows, partition, value_rowids)
 
     @classmethod
+    @hosted
     def from_uniform_row_length(
         cls,
         values: TensorLike,
@@ -174,6 +180,7 @@ class RaggedTensor:
         return _joined(rows, partition, uniform_row_length)
 
     @classmethod
+    @hosted
     def from_nested_row_splits(
         cls, flat_values: TensorLike, nested_row_splits: Any, name: str | None = None, validate: bool = True
     ) -> Any:
@@ -186,6 +193,7 @@ class RaggedTensor:
         return _nested(cls.from_row_splits, flat_values, nested_row_splits, "nested_row_splits", validate)
 
     @classmethod
+    @hosted
     def from_nested_row_lengths(
         cls, flat_values: TensorLike, nested_row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> Any:
@@ -193,6 +201,7 @@ class RaggedTensor:
         return _nested(cls.from_row_lengths, flat_values, nested_row_lengths, "nested_row_lengths", validate)
 
     @classmethod
+    @hosted
     def from_nested_value_rowids(
         cls,
         flat_values: TensorLike,
@@ -215,6 +224,7 @@ class RaggedTensor:
         return result
 
     @classmethod
+    @hosted
     def from_tensor(
         cls,
         tensor: TensorLike,
@@ -245,6 +255,7 @@ class RaggedTensor:
         return _of_tensor(convert(tensor), lengths, padding, ragged_rank, dtype)
 
     @classmethod
+    @hosted
     def from_sparse(
         cls, st_input: SparseTensor, name: str | None = None, row_splits_dtype: Any = dtypes.int64
     ) -> RaggedTensor:
@@ -338,10 +349,12 @@ class RaggedTensor:
     def _type_spec(self) -> RaggedTensorSpec:
         return RaggedTensorSpec.from_value(self)
 
+    @hosted
     def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
         """The number of rows."""
         return self._sizes(np.array(self._partition.count), out_type)
 
+    @hosted
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
         """The length of each row; along another axis, of the rows there.
 
@@ -361,22 +374,27 @@ class RaggedTensor:
         filled = np.full(sizes[: place - 1], sizes[place - 1], self._partition.dtype)
         return _new(wrap(filled), self._partition)
 
+    @hosted
     def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
         """The row lengths of all ragged dimensions, the outermost first."""
         return tuple([self._sizes(partition.lengths) for partition in self._partitions])
 
+    @hosted
     def row_starts(self, name: str | None = None) -> Tensor:
         """Where each row starts."""
         return self._sizes(self._partition.starts)
 
+    @hosted
     def row_limits(self, name: str | None = None) -> Tensor:
         """Where each row ends."""
         return self._sizes(self._partition.limits)
 
+    @hosted
     def value_rowids(self, name: str | None = None) -> Tensor:
         """The number of the row of each value."""
         return self._sizes(self._partition.rowids)
 
+    @hosted
     def nested_value_rowids(self, name: str | None = None) -> tuple[Tensor, ...]:
         """The row numbers of the values of all ragged dimensions, the outermost first."""
         return tuple([self._sizes(partition.rowids) for partition in self._partitions])
@@ -385,6 +403,7 @@ class RaggedTensor:
         dtype = self._partition.dtype if out_type is None else dtypes.as_dtype(out_type).numpy_dtype
         return wrap(numbers.astype(dtype))
 
+    @hosted
     def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> Tensor:
         """The shape of the smallest dense tensor that has room for every row.
 
@@ -406,6 +425,7 @@ class RaggedTensor:
         return (found[0].count, *[partition.longest for partition in found], *self.flat_values.array.shape[1:])
 
     # -- the same rows with other values -----------------------------------------------------------------------------
+    @hosted
     def with_values(self, new_values: Any) -> RaggedTensor:
         """Other values in the same rows.
 
@@ -419,6 +439,7 @@ class RaggedTensor:
             raise ValueError(f"Shapes {have} and {given} are incompatible: the rows have {have[0]} values.")
         return _joined(rows, self._partition, self)
 
+    @hosted
     def with_flat_values(self, new_values: Any) -> RaggedTensor:
         """Other innermost values in the same rows."""
         if type(self._values) is RaggedTensor:
@@ -430,6 +451,7 @@ class RaggedTensor:
         inner = self._values
         return _new(inner._with_flat(flat) if type(inner) is RaggedTensor else flat, self._partition)
 
+    @hosted
     def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
         """The same rows with row splits of another integer dtype."""
         wanted, values = partitions.dtype_of(dtype), self._values
@@ -438,6 +460,7 @@ class RaggedTensor:
         inner = values.with_row_splits_dtype(dtype) if type(values) is RaggedTensor else values
         return _new(inner, self._partition.astype(wanted))
 
+    @hosted
     def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
         """Dimensions from one to another as one dimension.
 
@@ -452,6 +475,7 @@ class RaggedTensor:
         return merge_dims(self, outer, inner)
 
     # -- out to dense, sparse, NumPy and Python ----------------------------------------------------------------------
+    @hosted
     def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> Tensor:
         """A dense tensor, in which `default_value` (0) stands behind the end of short rows.
 
@@ -477,6 +501,7 @@ class RaggedTensor:
         dense: Tensor = array.reshape(index.replace_nd(room, flat, wrap(where[:, None])), shape=sizes)
         return dense
 
+    @hosted
     def to_sparse(self, name: str | None = None) -> SparseTensor:
         """The elements as a sparse tensor.
 
@@ -955,6 +980,8 @@ def _partition_like(old: RowPartition | None, splits: Tensor) -> RowPartition:
     """The partition of row splits: an old one if they are its own, which keeps what it has computed."""
     if old is not None and splits is old.row_splits:
         return old
+    if not is_known(splits):
+        return SymbolicPartition(splits, None if old is None else old.uniform)
     new = RowPartition(partitions.known(splits))
     same = old is not None and old.uniform is not None and bool((new.lengths == old.uniform).all())
     return RowPartition(new.splits, old.uniform) if old is not None and same else new
@@ -972,6 +999,31 @@ class RaggedParts:
 
 register_converter(RaggedTensor, _refuse)
 defers_to.add(RaggedTensor)
-nest.register_composite(RaggedTensor, lambda r: (r.flat_values, *r.nested_row_splits), _rebuilt)
+
+
+def _sizes(r: RaggedTensor) -> nest.Sizes:
+    """Calls of one trace have as many rows, of any lengths."""
+    inner = [(0,)] * (r.ragged_rank - 1)
+    return nest.Sizes(((0,), (), *inner), tuple([partition.uniform for partition in r._partitions]))
+
+
+nest.register_composite(RaggedTensor, lambda r: (r.flat_values, *r.nested_row_splits), _rebuilt, _sizes)
 nest.register_composite(RaggedParts, lambda p: (p.flat_values, *p.nested_row_splits), _rebuilt)
+
+
+def _example(parts: list[Any], places: list[int]) -> list[Any]:
+    """Row splits that fit: all values in the last row."""
+    flat, *nested = parts
+    if 0 in places and len(nested) not in places:  # as many values as the known rows have
+        flat = wrap(np.resize(flat.array, (int(nested[-1].array[-1]), *flat.array.shape[1:])))
+    fitting = [flat]
+    for i, splits in enumerate(nested):
+        size = count_of(nested[i + 1]) - 1 if i + 1 < len(nested) else count_of(flat)
+        numbers = np.zeros(splits.array.shape, splits.array.dtype)
+        numbers[-1:] = size
+        fitting.append(wrap(numbers) if i + 1 in places else splits)
+    return fitting
+
+
+register_structure(RaggedTensor, lambda r: r.nested_row_splits, _example)
 register_gradient(RaggedTensor, lambda r: r.flat_values, lambda r, g: r._with_flat(convert(g)))
