@@ -18,6 +18,7 @@ import numpy as np
 from gradtape._src import errors, nest
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import require
+from gradtape._src.arrays.dimensions import variables_in
 from gradtape._src.arrays.graph_ops import in_graph
 from gradtape._src.arrays.symbolic import (
     Graph,
@@ -472,6 +473,11 @@ def _is_growing(value: Any) -> bool:
     return type(value).__name__ == "TensorArray" and bool(value.dynamic_size)
 
 
+def _has_dynamic_shape(value: Any) -> bool:
+    """Whether this is a tensor with a size that depends on values."""
+    return isinstance(value, Tensor) and any(v.least == 0 for v in variables_in(value.array.shape).values())
+
+
 def _row(tensor: Tensor, k: Tensor) -> Tensor:
     row: Tensor = index.gather_nd(tensor, array.reshape(k, shape=(1,)), batch_dims=0)
     return row
@@ -689,8 +695,11 @@ class _Loop:
         return found
 
     def _has_free_shapes(self) -> bool:
-        """Whether shapes may change: where that was declared, and of TensorArrays without a fixed size."""
-        return bool(self._invariants) or any(map(_is_growing, nest.flatten(self._before)))
+        """Whether shapes may change: where that was declared, of TensorArrays without a fixed size, and of values whose
+        sizes only the running program knows.
+        """
+        leaves = nest.flatten(self._before)
+        return bool(self._invariants) or any(map(_is_growing, leaves)) or any(map(_has_dynamic_shape, leaves))
 
 
 def _check_iteration(name: str, before: Any, after: Any, may_change: bool, strings: bool) -> None:
