@@ -229,16 +229,37 @@ REFUSED: dict[str, str] = {
     "required_space_to_batch_paddings": NOT_KNOWN,
     "sparse.bincount": DEPENDS_ON_VALUES,
     "sparse.concat": DEPENDS_ON_VALUES,
+    "sparse.eye": DEPENDS_ON_VALUES,
+    "sparse.from_dense": DEPENDS_ON_VALUES,
+    "image.non_max_suppression_overlaps": DEPENDS_ON_VALUES,
+    "image.non_max_suppression_with_scores": DEPENDS_ON_VALUES,
+    "image.central_crop": NOT_KNOWN,
+    "broadcast_dynamic_shape": NOT_KNOWN,
+    "eye": NOT_KNOWN,
+    "ones": NOT_KNOWN,
+    "zeros": NOT_KNOWN,
+    "nn.depthwise_conv2d_backprop_input": NOT_KNOWN,
+    **{f"signal.{name}_window": NOT_KNOWN for name in ("hamming", "hann", "kaiser", "kaiser_bessel_derived", "vorbis")},
 }
 """Function -> what it says when the arguments of its example are not known."""
 
+DRAWS_NUMBERS = (
+    "image.random_brightness", "image.random_contrast", "image.random_crop", "image.random_flip_left_right",
+    "image.random_flip_up_down", "image.random_hue", "image.random_jpeg_quality", "image.random_saturation",
+    "nn.nce_loss", "nn.sampled_softmax_loss",
+)  # fmt: skip
 OTHERWISE: dict[str, str] = {
     "function": "compiles by itself",
     "init_scope": "is about the function around it",
     "gradients": "is about the function around it",
     "hessians": "is about the function around it",
     "is_symbolic_tensor": "asks just that",
-    "image.random_crop": "draws numbers: see test_random",
+    **dict.fromkeys(DRAWS_NUMBERS, "draws numbers: see test_random"),
+    "debugging.assert_same_float_dtype": "gives a dtype",
+    "debugging.set_log_device_placement": "takes Python values",
+    "image.encode_jpeg": "gives words, which are not compiled",
+    "image.encode_png": "gives words, which are not compiled",
+    "no_gradient": "registers something, once",
     "install_as_tensorflow": "has nothing to trace",
     "case": "its example gives words, which are not compiled",
     "switch_case": "its example gives words, which are not compiled",
