@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -275,9 +275,9 @@ OTHERWISE: dict[str, str] = {
 """Function -> why its example says nothing here."""
 
 
-def _public() -> dict[str, Any]:
+def _public(spaces: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for space in SPACES:
+    for space in spaces:
         module = getattr(tf, space) if space else tf
         for name in dir(module):
             value = getattr(module, name)
@@ -287,7 +287,9 @@ def _public() -> dict[str, Any]:
     return {name: value for name, value in found.items() if doctest.DocTestParser().get_examples(value.__doc__ or "")}
 
 
-PUBLIC = _public()
+PUBLIC = _public(SPACES)
+ON_NUMPY = {name: PUBLIC[name] for name in REFUSED} | _public(("io", "strings", "sets", "ragged"))
+"""Functions that XLA has no place for: they are nodes of programs that run on NumPy."""
 
 
 def _is_numbers(value: Any) -> bool:
@@ -310,8 +312,8 @@ def _traceable(args: tuple[Any, ...]) -> tuple[Any, ...]:
 class _Recording:
     """A public function that compares every call with a compiled one."""
 
-    def __init__(self, function: Any) -> None:
-        self.function, self.calls = function, 0
+    def __init__(self, function: Any, jit_compile: bool | None) -> None:
+        self.function, self.jit_compile, self.calls = function, jit_compile, 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         plain = self.function(*args, **kwargs)
@@ -321,22 +323,30 @@ class _Recording:
         except (ValueError, TypeError, tf.errors.OpError):  # a list of tensors, where one tensor is not the same
             given, eager = args, plain
         tensors = [leaf for leaf in tf.nest.flatten((given, kwargs)) if isinstance(leaf, tf.Tensor)]
-        if tensors and all(t.dtype != tf.string for t in tensors):
+        if tensors and not (self.jit_compile and any(t.dtype == tf.string for t in tensors)):
             self.calls += 1
-            run = tf.function(lambda a, k: self.function(*a, **k), autograph=False, jit_compile=True)
+            run = tf.function(lambda a, k: self.function(*a, **k), autograph=False, jit_compile=self.jit_compile)
             compiled = run(given, kwargs)
             if eager is not None:
-                assert_same(tf.nest.flatten(compiled), _as_tensors(eager), rtol=1e-5, atol=1e-6)
+                assert_same_results(tf.nest.flatten(compiled, True), _as_tensors(eager))
         return plain
 
 
 def _as_tensors(value: Any) -> list[Any]:
-    return [leaf if leaf is None else tf.convert_to_tensor(leaf) for leaf in tf.nest.flatten(value)]
+    return [leaf if leaf is None else tf.convert_to_tensor(leaf) for leaf in tf.nest.flatten(value, True)]
 
 
-def _run_examples(function: Any) -> int:
+def assert_same_results(found: list[Any], expected: list[Any]) -> None:
+    texts = [i for i, t in enumerate(expected) if t is not None and t.dtype == tf.string]
+    for i in texts:
+        np.testing.assert_array_equal(found[i].numpy(), expected[i].numpy())
+    numbers = [i for i in range(len(expected)) if i not in texts]
+    assert_same([found[i] for i in numbers], [expected[i] for i in numbers], rtol=1e-5, atol=1e-6)
+
+
+def _run_examples(function: Any, jit_compile: bool | None = True) -> int:
     """Run the examples of a docstring with the function exchanged; how often it was called with tensors."""
-    recording = _Recording(function)
+    recording = _Recording(function, jit_compile)
 
     class Space:
         """A namespace of the library in which one function is exchanged."""
@@ -367,6 +377,12 @@ def test_public_function(name: str, monkeypatch):
             _run_examples(PUBLIC[name])
     else:
         _run_examples(PUBLIC[name])
+
+
+@pytest.mark.parametrize("name", sorted(set(ON_NUMPY) - {"py_function", "numpy_function"}))
+def test_public_function_on_numpy(name: str, monkeypatch: Any) -> None:
+    run_by_numpy(monkeypatch)
+    _run_examples(ON_NUMPY[name], jit_compile=None)
 
 
 def test_examples_have_something_to_trace():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -182,3 +184,42 @@ def test_a_string_that_both_branches_share_leaves_the_graph_to_xla() -> None:
 
     assert float(scaled(tf.constant(1.0))) == 2.0
     assert not scaled.traces()[0].graph.needs_numpy
+
+
+def test_files_are_written_by_calls_and_not_by_traces(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+
+    @tf.function
+    def f(x: Any) -> Any:
+        tf.io.write_file(str(path), "text")
+        tf.io.write_file(str(tmp_path / "b.txt"), tf.strings.as_string(x))
+        return x
+
+    concrete = f.get_concrete_function(tf.TensorSpec([], tf.int32))
+    assert not path.exists()
+    for number in (1, 2):
+        concrete(tf.constant(number))
+        assert path.read_text() == "text"
+        assert (tmp_path / "b.txt").read_text() == str(number)
+        path.unlink()
+
+
+def test_the_time_is_that_of_the_call() -> None:
+    f = tf.function(lambda: tf.timestamp())
+    first = float(f())
+    assert float(f()) > first
+    assert abs(first - time.time()) < 60
+
+
+def test_pictures_and_tensors_become_texts() -> None:
+    x = tf.reshape(tf.range(12), [2, 2, 3])
+
+    @tf.function
+    def f(x: Any) -> Any:
+        picture = tf.cast(x, tf.uint8)
+        return tf.io.encode_png(picture), tf.io.encode_jpeg(picture), tf.io.serialize_tensor(x)
+
+    png, jpeg, text = f(x)
+    np.testing.assert_array_equal(tf.io.decode_png(png), x)
+    assert tf.io.decode_jpeg(jpeg).shape == (2, 2, 3)
+    np.testing.assert_array_equal(tf.io.parse_tensor(text, tf.int32), x)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod as _prod
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -974,11 +975,14 @@ tuple_.__name__ = tuple_.__qualname__ = "tuple"
 
 
 def timestamp(name: str | None = None) -> Tensor:
-    """Seconds since the epoch, as a float64.
+    """Seconds since the epoch, as a float64: in a function, when the program comes to it.
 
     >>> float(tf.timestamp()) > 1.7e9
     True
     """
-    import time
+    if current_graph() is None:
+        return wrap(np.asarray(time.time()))
+    from gradtape._src.graph.host_calls import function_on_host
 
-    return wrap(np.asarray(time.time()))
+    seconds: Tensor = function_on_host(timestamp, [], [TensorSpec([], "float64")], differentiable=False, pure=True)[0]
+    return seconds

@@ -1336,7 +1336,7 @@ def _by_host(function: Callable[..., list[Tensor]], inputs: list[Any], specs: li
         return None
     from gradtape._src.graph.host_calls import function_on_host
 
-    return function_on_host(function, tensors, specs, differentiable=False)
+    return function_on_host(function, tensors, specs, differentiable=False, pure=True)
 
 
 # -- boxes -----------------------------------------------------------------------------------------------------------

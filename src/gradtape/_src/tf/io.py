@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.graph_ops import kept_in_graph
+from gradtape._src.arrays.symbolic import current_graph, only_eager
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.atomic import named_errors, open_to_read, write
@@ -398,7 +399,7 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
             "tf.image.convert_image_dtype makes integers of floating images.",
             op,
         )
-    values = np.asarray(x.array)
+    values = known(x)
     if values.ndim != 3:
         raise errors.invalid_argument(f"image must be 3-dimensional{errors.brackets(values.shape)}", op)
     if values.shape[2] not in channels:
@@ -407,6 +408,7 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
     return np.ascontiguousarray(values)
 
 
+@kept_in_graph("encode_png")
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
     """An image [height, width, channels] of uint8 or uint16 as a PNG file.
 
@@ -427,6 +429,7 @@ def encode_png(image: TensorLike, compression: int = -1, name: str | None = None
     return _text(out.getvalue())
 
 
+@kept_in_graph("encode_jpeg")
 def encode_jpeg(
     image: TensorLike,
     format: str = "",
@@ -494,6 +497,7 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
         return _text(file.read())
 
 
+@kept_in_graph("write_file", changes=True)
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """Write bytes to a file; missing folders are created. The write is atomic.
 
@@ -503,6 +507,8 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     >>> os.path.getsize(path)
     5
     """
+    if current_graph() is not None:  # also if the arguments are known: every call of the function writes
+        raise only_eager(RuntimeError("A function that XLA compiles cannot write files."))
     path, data = _path(filename, "WriteFile"), _bytes(contents, "WriteFile")
     if "://" in path:
         _file_systems().replace(path, _io.BytesIO(data))

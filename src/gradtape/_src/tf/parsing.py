@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradtape._src import errors
+from gradtape._src.arrays.graph_ops import kept_in_graph
 from gradtape._src.conversion import convert, is_library, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.example import Example, Feature
@@ -16,6 +17,7 @@ from gradtape._src.formats.tfrecord import TFRecordOptions as TFRecordOptions, T
 from gradtape._src.ops.sparse_tensor import SparseTensor, stack as stack_sparse, unstack as unstack_sparse
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
+from gradtape._src.tf.string_arrays import known
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -269,14 +271,17 @@ PARSERS: dict[type, Any] = {
 
 
 # -- tensors ---------------------------------------------------------------------------------------------------------
+@kept_in_graph("serialize_tensor")
 def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
     """A tensor as a string, in TensorFlow's format.
 
     >>> tf.io.parse_tensor(tf.io.serialize_tensor([1, 2]), "int32").numpy().tolist()
     [1, 2]
     """
+    x = convert(tensor)
+    known(x)
     value = np.empty((), object)
-    value[()] = _serialized(tensor)
+    value[()] = _serialized(x)
     return wrap(value)
 
 
@@ -301,6 +306,7 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
 
 
 # -- sparse tensors --------------------------------------------------------------------------------------------------
+@kept_in_graph("serialize_sparse")
 def serialize_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str | None = None) -> Tensor:
     """A sparse tensor as three strings: its indices, its values and its shape.
 
@@ -314,6 +320,7 @@ def serialize_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str
     return wrap(np.array([_serialized(part) for part in _parts(sp_input)], object))
 
 
+@kept_in_graph("serialize_many_sparse")
 def serialize_many_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str | None = None) -> Tensor:
     """The rows of a sparse tensor, each as three strings.
 
@@ -324,6 +331,7 @@ def serialize_many_sparse(sp_input: SparseTensor, out_type: Any = "string", name
     """
     if not isinstance(sp_input, SparseTensor):
         raise TypeError(f"Input must be a SparseTensor. Received {sp_input!r}.")
+    _parts(sp_input)
     rows = np.empty((len(unstack_sparse(sp_input)), 3), object)
     for i, row in enumerate(unstack_sparse(sp_input)):
         rows[i] = np.array([_serialized(part) for part in _parts(row)], object)
@@ -331,7 +339,10 @@ def serialize_many_sparse(sp_input: SparseTensor, out_type: Any = "string", name
 
 
 def _parts(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
-    return x.indices, x.values, x.dense_shape
+    parts = x.indices, x.values, x.dense_shape
+    for part in parts:
+        known(part)
+    return parts
 
 
 def deserialize_many_sparse(
