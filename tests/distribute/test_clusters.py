@@ -140,3 +140,22 @@ def test_a_preempted_program_continues(tmp_path):
         assert int(n) == 100
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_server_is_a_task_and_runs_nothing():
+    with pytest.raises(tf.errors.InternalError, match='Job "ps" was not defined in cluster'):
+        tf.distribute.Server({"worker": ["localhost:22222"]}, "ps", 0, start=False)
+    with pytest.raises(tf.errors.InternalError, match='Task 3 was not defined in job "worker"'):
+        tf.distribute.Server({"worker": ["localhost:22222"]}, "worker", 3, start=False)
+    with pytest.raises(ValueError, match="Must specify an explicit `job_name`"):
+        tf.distribute.Server({"worker": ["localhost:1"], "ps": ["localhost:2"]}, start=False)
+    with pytest.raises(TypeError, match="Could not convert `server_or_cluster_def`"):
+        tf.distribute.Server(3, start=False)
+    server = tf.distribute.Server.create_local_server()
+    host, _, port = server.target.removeprefix("grpc://").rpartition(":")
+    assert (host, int(port) > 0) == ("localhost", True)
+    assert tf.distribute.Server(server.server_def, start=False).server_def.task_index == 0
+    with pytest.raises(tf.errors.UnknownError, match="Could not start gRPC server"):
+        tf.distribute.Server({"worker": [f"localhost:{port}"]})
+    with pytest.raises(tf.errors.UnimplementedError, match="MultiWorkerMirroredStrategy"):
+        server.join()

@@ -12,7 +12,6 @@ REASONS = [
     (r"tf\.(compat\.v1\.)?estimator$", "it was removed from TensorFlow in 2.16; use tf.keras, or a loop of your own"),
     (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "graphs of TensorFlow's own"),
     (r"tf\.dtensor$", "use tf.experimental.dtensor"),
-    (r"tf\.distribute\.Server$", "it is for parameter servers: use tf.distribute.MultiWorkerMirroredStrategy"),
     (r"tf\.distribute\.", "machinery of clusters that gradtape does not reach"),
     (r"tf\.(TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
      "functions do not take values of this kind: use tf.TensorSpec for their tensors"),

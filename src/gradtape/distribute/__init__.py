@@ -18,6 +18,7 @@ from gradtape._src.distribute import (
     ReductionToOneDevice as ReductionToOneDevice,
     ReplicaContext as ReplicaContext,
     RunOptions as RunOptions,
+    Server as Server,
     Strategy as Strategy,
     StrategyExtended as StrategyExtended,
     TPUStrategy as TPUStrategy,

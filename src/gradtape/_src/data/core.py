@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,10 +34,21 @@ END: Any = object()
 Elements = Iterator[Any]
 
 
-class Run:
-    """One iteration over a dataset, with the seeds that its shuffles used, so that it can be repeated exactly."""
+class FileShard(NamedTuple):
+    """Every file whose number is `worker` modulo `workers`: those that one worker reads."""
 
-    def __init__(self, given: list[int] | None = None) -> None:
+    workers: int
+    worker: int
+
+
+class Run:
+    """One iteration over a dataset, with the seeds that its shuffles used, so that it can be repeated exactly.
+
+    With `files`, sources that read files read only those of a shard.
+    """
+
+    def __init__(self, given: list[int] | None = None, files: FileShard | None = None) -> None:
+        self.files = files
         self._given = list(given or ())
         self._lock = forks.lock()
         self.seeds: list[int] = []
@@ -49,6 +62,34 @@ class Run:
             self.seeds.append(seed)
         return seed
 
+    def inner(self) -> Run:
+        """The same iteration, for datasets that functions return: files are divided outside of them."""
+        if self.files is None:
+            return self
+        found = copy.copy(self)
+        found.files = None
+        return found
+
+    def own_files(self, names: Elements) -> Elements:
+        """The files of the shard, all of them without one."""
+        if self.files is None:
+            return names
+        return _own_files(names, self.files)
+
+
+def _own_files(names: Elements, shard: FileShard) -> Elements:
+    first = list(itertools.islice(names, shard.workers))
+    if len(first) < shard.workers:
+        raise reading(
+            f"Could not apply FILE based sharding: the dataset only has {len(first)} file(s), which is not enough for "
+            f"the required {shard.workers} shards/workers. If you are using datasets with distribution strategy, "
+            "consider setting the auto sharding policy to either DATA or OFF using the "
+            "`experimental_distribute.auto_shard_policy` option of `tf.data.Options()`. Or, split your input files "
+            "into a larger number of small files such that number of files is greater than number of shards/workers."
+        )
+    yield first[shard.worker]
+    yield from itertools.islice(names, shard.worker, None, shard.workers)
+
 
 class _Peek(Run):
     """An iteration that draws no seeds."""
@@ -57,11 +98,16 @@ class _Peek(Run):
         return 0
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """Produces the elements of a dataset: nested structures with tensors in them.
 
     `table` is set if the elements are rows of arrays; a batch is then taken from the arrays in one operation.
+    `reads_files` says whether all elements come from files, so that workers may read a part of the files each.
     """
 
     kind: str
@@ -69,12 +115,19 @@ class Pipeline:
     find_spec: Callable[[], Any]
     size: int = UNKNOWN
     table: RowTable | None = None
+    reads_files: Callable[[], bool] = _never
 
     @functools.cached_property
     def spec(self) -> Any:
         """Shapes and dtypes of the elements; computed on first use, because this may run functions of the pipeline."""
         with outside():
             return self.find_spec()
+
+    def of_files_of(self, *sources: Pipeline) -> Pipeline:
+        """The same pipeline, which reads files where all of these do, unless it says itself whether it does."""
+        if self.reads_files is not _never or all(source.reads_files is _never for source in sources):
+            return self
+        return replace(self, reads_files=lambda: all(source.reads_files() for source in sources))
 
     def first(self) -> Any:
         """The first element, or None; does not change the random order of other iterations."""

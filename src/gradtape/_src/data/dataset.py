@@ -116,7 +116,7 @@ class Dataset:
         return made
 
     def _next(self, pipeline: Pipeline) -> Dataset:
-        return Dataset._of(pipeline, self._options)
+        return Dataset._of(pipeline.of_files_of(self._pipeline), self._options)
 
     # -- made from -----------------------------------------------------------------------------------------------------
     @staticmethod
@@ -213,7 +213,8 @@ class Dataset:
                     "Invalid input to `zip`. Inputs are expected to be (nested) structures of `tf.data.Dataset` "
                     f"objects but encountered object of type {type(dataset)}."
                 )
-        return Dataset._of(sources.zipped(nest.map_structure(lambda dataset: dataset._pipeline, given)))
+        made = sources.zipped(nest.map_structure(lambda dataset: dataset._pipeline, given))
+        return Dataset._of(made.of_files_of(*(dataset._pipeline for dataset in nest.flatten(given))))
 
     @staticmethod
     def list_files(
@@ -400,7 +401,7 @@ class Dataset:
         """
         made = sources.concatenated(self._pipeline, dataset._pipeline)
         made.spec  # noqa: B018 - raises if they do not fit
-        return self._next(made)
+        return self._next(made.of_files_of(self._pipeline, dataset._pipeline))
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
         """Pairs of a number and an element.
@@ -741,7 +742,8 @@ class Dataset:
         """
         if not isinstance(options, Options):
             raise TypeError(f"`options` must be a tf.data.Options object. Got {type(options)}.")
-        return Dataset._of(transforms.renamed(self._pipeline, "_OptionsDataset"), self.options().merge(options))
+        renamed = transforms.renamed(self._pipeline, "_OptionsDataset").of_files_of(self._pipeline)
+        return Dataset._of(renamed, self.options().merge(options))
 
 
 def _pipelines(datasets: Any) -> list[Pipeline]:

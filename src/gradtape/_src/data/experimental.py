@@ -37,7 +37,10 @@ SHARD_HINT = -1
 
 
 class AutoShardPolicy(_IntEnum):
-    """How a dataset is sharded among workers. gradtape has one worker.
+    """How workers share a dataset that a strategy distributes.
+
+    FILE: each reads some of the files. DATA: each takes its part of every batch. OFF: each reads everything. AUTO: FILE
+    for datasets that read files, otherwise DATA. HINT: DATA.
 
     >>> options = tf.data.Options()
     >>> options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,18 @@ Reader = Callable[[str], Iterator[bytes]]
 
 class _FileDataset(Dataset):
     def _read(self, kind: str, filenames: Any, num_parallel_reads: Any, reader: Reader) -> None:
-        names = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(file_names(filenames))
+        given = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(file_names(filenames))
+        names = replace(given._pipeline, elements=lambda run: run.own_files(given._pipeline.elements(run.inner())))
 
         def contents(name: Tensor) -> Dataset:
             (path,) = file_names(name)
             return Dataset._of(_contents(kind, lambda: reader(path)))
 
         if num_parallel_reads is None:
-            pipeline = transforms.flat_map(names._pipeline, contents)
+            pipeline = transforms.flat_map(names, contents)
         else:
-            pipeline = transforms.interleaved(names._pipeline, contents, num_parallel_reads, 1, kind)
-        self._pipeline = Pipeline(kind, pipeline.elements, _text_spec)
+            pipeline = transforms.interleaved(names, contents, num_parallel_reads, 1, kind)
+        self._pipeline = Pipeline(kind, pipeline.elements, _text_spec, reads_files=lambda: True)
 
 
 def _text_spec() -> TensorSpec:

@@ -13,7 +13,7 @@ from gradtape._src.arrays.lazy import end_step
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.checkpoint.checkpoint import PythonState
 from gradtape._src.conversion import wrap
-from gradtape._src.data.core import END, Pipeline, Run, outside, to_device
+from gradtape._src.data.core import END, FileShard, Pipeline, Run, outside, to_device
 from gradtape._src.data.structure import normalized, spec_of
 from gradtape._src.devices import placement
 from gradtape._src.interrupts import is_interrupt
@@ -46,9 +46,9 @@ class IteratorBase(PythonState):
     2
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, files: FileShard | None = None) -> None:
         refuse_tracing()
-        self._pipeline = pipeline
+        self._pipeline, self._files = pipeline, files
         self._lock = forks.rlock()  # threads may share an iterator
         self._interrupted = False
         self._generation = forks.generation
@@ -56,7 +56,7 @@ class IteratorBase(PythonState):
 
     def _start(self, seeds: list[int], position: int) -> None:
         """Begin an iteration after the elements that were read; `seeds` repeat an earlier one."""
-        run = Run(seeds)
+        run = Run(seeds, self._files)
         with outside():
             elements = self._pipeline.elements(run)
             _skip(elements, position)

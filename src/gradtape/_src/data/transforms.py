@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import threading
 import weakref
 from collections.abc import Callable
 from contextvars import copy_context
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -26,6 +28,7 @@ from gradtape._src.data.core import (
     Pipeline,
     Run,
     as_int,
+    outside,
     reading,
     with_own_ops,
 )
@@ -241,7 +244,7 @@ def interleaved(source: Pipeline, function: Any, cycle_length: Any, block_length
             raise errors.invalid_argument(f"{name} must be greater than zero.", "InterleaveDataset")
 
     def elements(run: Run) -> Elements:
-        waiting = source.elements(run)
+        waiting, within = _outer(source, function, run)
         places: list[Elements | None] = [None] * cycle
         at, left, empty = 0, block, 0
 
@@ -250,7 +253,7 @@ def interleaved(source: Pipeline, function: Any, cycle_length: Any, block_length
             while empty < cycle:
                 stream = places[at]
                 if stream is None and (outer := next(waiting, END)) is not END:
-                    stream = places[at] = inner(function, outer, "interleave").elements(run)
+                    stream = places[at] = inner(function, outer, "interleave").elements(within)
                 element = END if stream is None else next(stream, END)
                 empty = empty + 1 if stream is None else 0
                 left -= 1
@@ -264,7 +267,30 @@ def interleaved(source: Pipeline, function: Any, cycle_length: Any, block_length
 
         return CallIterator(following)
 
-    return Pipeline(kind, elements, lambda: _inner_spec(source, function))
+    made = Pipeline(kind, elements, lambda: _inner_spec(source, function))
+    return replace(made, reads_files=functools.partial(_reads_files, source, function))
+
+
+def _reads_files(source: Pipeline, function: Function) -> bool:
+    """Whether the datasets that a function returns for elements read files, or the elements do."""
+    return source.reads_files() or _inner_reads_files(source, function)
+
+
+def _inner_reads_files(source: Pipeline, function: Function) -> bool:
+    with outside():
+        first = source.first()
+        return first is not None and inner(function, first, "flat_map").reads_files()
+
+
+def _outer(source: Pipeline, function: Function, run: Run) -> tuple[Elements, Run]:
+    """The elements that datasets are made of, and the iteration for these.
+
+    Workers that read a part of the files each take a part of the elements, if these stand for files.
+    """
+    within = run.inner()
+    if run.files is None or source.reads_files() or not _inner_reads_files(source, function):
+        return source.elements(run), within
+    return run.own_files(source.elements(within)), within
 
 
 def _processors() -> int:
@@ -281,19 +307,21 @@ def flat_map(source: Pipeline, function: Any) -> Pipeline:
     function = _callable(function, "map_func")
 
     def elements(run: Run) -> Elements:
-        waiting, current = source.elements(run), iter(())
+        current: Elements = iter(())
+        waiting, within = _outer(source, function, run)
 
         def following() -> Any:
             nonlocal current
             while (element := next(current, END)) is END:
                 if (outer := next(waiting, END)) is END:
                     return END
-                current = inner(function, outer, "flat_map").elements(run)
+                current = inner(function, outer, "flat_map").elements(within)
             return element
 
         return CallIterator(following)
 
-    return Pipeline("_FlatMapDataset", elements, lambda: _inner_spec(source, function))
+    made = Pipeline("_FlatMapDataset", elements, lambda: _inner_spec(source, function))
+    return replace(made, reads_files=functools.partial(_reads_files, source, function))
 
 
 def scan(source: Pipeline, initial_state: Any, function: Any) -> Pipeline:

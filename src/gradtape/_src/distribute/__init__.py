@@ -30,6 +30,7 @@ from gradtape._src.distribute.input import (
 from gradtape._src.distribute.parameter_server import ParameterServerStrategy as ParameterServerStrategy
 from gradtape._src.distribute.reduction import ReduceOp as ReduceOp
 from gradtape._src.distribute.replica import ReplicaContext as ReplicaContext
+from gradtape._src.distribute.server import Server as Server
 from gradtape._src.distribute.strategy import (
     MirroredStrategy as MirroredStrategy,
     OneDeviceStrategy as OneDeviceStrategy,
@@ -59,6 +60,7 @@ __all__ = [
     "ReductionToOneDevice",
     "ReplicaContext",
     "RunOptions",
+    "Server",
     "Strategy",
     "StrategyExtended",
     "TPUStrategy",

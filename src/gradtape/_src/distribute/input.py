@@ -9,9 +9,14 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from gradtape._src import nest
+import numpy as np
+
+from gradtape._src import errors, nest
+from gradtape._src.conversion import wrap
+from gradtape._src.data.core import FileShard, Pipeline, Run
 from gradtape._src.data.dataset import Dataset
-from gradtape._src.data.iterator import Optional, next_of, refuse_tracing
+from gradtape._src.data.experimental import AutoShardPolicy
+from gradtape._src.data.iterator import Optional, OwnedIterator, next_of, refuse_tracing
 from gradtape._src.distribute.values import PerReplica, PerReplicaSpec, UnevenPerReplica
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
@@ -150,8 +155,8 @@ class DistributedDataset:
     True
     """
 
-    def __init__(self, dataset: Dataset, strategy: Strategy, divides: bool) -> None:
-        self._dataset, self._strategy, self._divides = dataset, strategy, divides
+    def __init__(self, dataset: Dataset, strategy: Strategy, divides: bool, policy: Any = AutoShardPolicy.DATA) -> None:
+        self._dataset, self._strategy, self._divides, self._policy = dataset, strategy, divides, policy
 
     @classmethod
     def dividing(cls, dataset: Dataset, strategy: Strategy, options: Any = None) -> DistributedDataset:
@@ -162,7 +167,7 @@ class DistributedDataset:
                 "list index out of range: the dataset has elements without a batch dimension, which cannot be divided "
                 "among replicas. Call dataset.batch(global_batch_size) first."
             )
-        return cls(dataset, strategy, True)
+        return cls(dataset, strategy, True, _policy_for(dataset, strategy.extended.layout.workers))
 
     @classmethod
     def in_turn(cls, dataset: Dataset, strategy: Strategy) -> DistributedDataset:
@@ -174,7 +179,31 @@ class DistributedDataset:
 
     def steps(self) -> Iterator[Any]:
         """The elements: of one step each, for all replicas of this process."""
-        return self._divided() if self._divides else self._taken_in_turn()
+        if not self._divides:
+            return self._taken_in_turn()
+        return self._divided() if self._policy is AutoShardPolicy.DATA else self._of_worker()
+
+    def _of_worker(self) -> Iterator[Any]:
+        """Elements of which this worker has read the batches itself, and uses them alone: its files, or all.
+
+        A batch of the dataset has the rows of one step of all replicas, so that it lasts for as many steps as there are
+        workers. Workers whose rows end get empty batches until all have ended, because they train in step.
+        """
+        extended = self._strategy.extended
+        count = extended.local_replicas
+        layout = extended.layout
+        files = FileShard(layout.workers, layout.worker) if self._policy is AutoShardPolicy.FILE else None
+        steps = _steps(OwnedIterator(self._dataset._pipeline, files), extended.num_replicas, count)
+        empty: Any = None
+        while True:
+            step = next(steps, None)
+            rows = [0] * count if step is None else [_rows(part) for part in step]
+            sizes = extended.all_sizes(rows)
+            if not any(sizes):
+                return
+            empty = empty or _empty(self._dataset.element_spec if step is None else step[0])
+            parts = [empty] * count if step is None else step
+            yield self._per_replica(parts, PerReplica if len(set(sizes)) == 1 else UnevenPerReplica)
 
     def _divided(self) -> Iterator[Any]:
         extended = self._strategy.extended
@@ -209,6 +238,8 @@ class DistributedDataset:
         return self._strategy.extended.num_replicas == 1
 
     def __len__(self) -> int:
+        if self._divides and self._policy is not AutoShardPolicy.DATA:
+            raise TypeError("The dataset length is unknown.")
         return len(self._dataset) if self._divides else -(-len(self._dataset) // self._strategy.extended.local_replicas)
 
     @property
@@ -231,6 +262,75 @@ class DistributedDataset:
             return part if self._alone else PerReplicaSpec(*[part] * count)
 
         return nest.map_structure(of, self._dataset.element_spec)
+
+
+def _policy_for(dataset: Dataset, workers: int) -> AutoShardPolicy:
+    """How workers share a dataset: as its options say, and AUTO is FILE where it reads files."""
+    policy = _declared(dataset)
+    if workers == 1:
+        return AutoShardPolicy.DATA
+    if policy is AutoShardPolicy.AUTO:
+        return AutoShardPolicy.FILE if dataset._pipeline.reads_files() else AutoShardPolicy.DATA
+    if policy is AutoShardPolicy.FILE and not dataset._pipeline.reads_files():
+        raise errors.NotFoundError(
+            None,
+            None,
+            f"Found an unshardable source dataset: {dataset!r} does not read files. Set "
+            "`options.experimental_distribute.auto_shard_policy` to tf.data.experimental.AutoShardPolicy.DATA.",
+        )
+    return AutoShardPolicy.DATA if policy is AutoShardPolicy.HINT else policy
+
+
+def _declared(dataset: Dataset) -> AutoShardPolicy:
+    """The policy that the options of a dataset say."""
+    options: Any = dataset.options()
+    return AutoShardPolicy(options.experimental_distribute.auto_shard_policy or AutoShardPolicy.AUTO)
+
+
+def batches_of_worker(dataset: Any, strategy: Strategy) -> Any:
+    """A dataset of global batches for `fit`, of which the part of a worker is what the worker has read itself.
+
+    The other parts are the same rows, which the worker does not use. Steps in which workers have different numbers of
+    rows, at the end, are left out. A dataset that workers read alike, and anything else, is returned as it is.
+    """
+    workers = strategy.extended.layout.workers
+    if workers == 1 or not isinstance(dataset, Dataset):
+        return dataset
+    if _declared(dataset) not in (AutoShardPolicy.FILE, AutoShardPolicy.OFF):
+        return dataset
+    divided = DistributedDataset.dividing(dataset, strategy)
+
+    def whole(leaf: Any) -> Any:
+        return wrap(np.concatenate([np.asarray(part.array) for part in leaf.parts] * workers))
+
+    def elements(run: Run) -> Iterator[Any]:
+        for element in divided.steps():
+            if not isinstance(nest.flatten(element)[0], UnevenPerReplica):
+                yield nest.map_structure(whole, element)
+
+    return Dataset._of(Pipeline("_BatchesOfWorker", elements, lambda: dataset.element_spec), dataset.options())
+
+
+def _steps(batches: Iterator[Any], replicas: int, count: int) -> Iterator[list[Any]]:
+    """The parts of `count` replicas for each step, of batches with rows for so many replicas."""
+    for batch in batches:
+        parts = [nest.map_structure(partial(part_of, replica=i, replicas=replicas), batch) for i in range(replicas)]
+        yield from (parts[i : i + count] for i in range(0, replicas, count))
+
+
+def _rows(element: Any) -> int:
+    return int(nest.flatten(element)[0].array.shape[0])
+
+
+def _empty(like: Any) -> Any:
+    """An element without rows, of another one or of its specification."""
+
+    def of(leaf: Any) -> Any:
+        if isinstance(leaf, Tensor):
+            return leaf[:0]
+        return wrap(np.zeros([0, *(n or 0 for n in leaf.shape.as_list()[1:])], leaf.dtype.numpy_dtype))
+
+    return nest.map_structure(of, like)
 
 
 def _part_spec(spec: Any, replicas: int) -> Any:

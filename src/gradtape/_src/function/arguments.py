@@ -127,7 +127,8 @@ def _structure_key(value: Any) -> Any:
         return ("mapping", *keys, *[_structure_key(value[key]) for key in keys])
     if isinstance(value, (list, tuple)):
         return (type(value), *map(_structure_key, value))
-    if not nest.is_nested(value) and len(nest.flatten(value, expand_composites=True)) == 1:
+    flat = nest.flatten(value, expand_composites=True)
+    if len(flat) == 1 and flat[0] is value:
         return 0
     return (type(value), str(nest.map_structure(lambda _: 0, value, expand_composites=True)))
 

@@ -41,6 +41,10 @@ class EagerSteps:
         return concatenated(results) if self._all_results and len(results) > 1 else results[-1]
 
 
+_MOST_IN_A_ROW = 8
+"""How many replicated steps one program has: the time to compile it grows with them."""
+
+
 class CompiledSteps(EagerSteps):
     """The same with programs: one for each kind of batch, and one for several that are alike, with a loop inside.
 
@@ -52,12 +56,16 @@ class CompiledSteps(EagerSteps):
     def __init__(self, step: Step, all_results: bool = False) -> None:
         super().__init__(step, all_results)
         self._one = Function(step, autograph=False, always_traced=True)  # this class runs it eagerly
-        self._several = Function(self._loop, autograph=False, always_traced=True)
+        self._is_replicated = getattr(step, "is_replicated", False)
+        several = self._in_a_row if self._is_replicated else self._loop
+        self._several = Function(several, autograph=False, always_traced=True)
         self._cannot = False
 
     def __call__(self, batches: Sequence[Any]) -> Any:
         if len(batches) > 1 and not is_for_host(batches) and _are_alike(batches):
-            return self._run(self._several, batches)
+            most = _MOST_IN_A_ROW if self._is_replicated else len(batches)
+            groups = [batches[i : i + most] for i in range(0, len(batches), most)]
+            return self._joined([self._run(self._several if len(g) > 1 else self._one, g) for g in groups])
         return self._joined([self._run(self._one, [batch]) for batch in batches])
 
     def _run(self, function: Function, batches: Sequence[Any]) -> Any:
@@ -84,6 +92,13 @@ class CompiledSteps(EagerSteps):
     def _is_uneven(self, batches: Sequence[Any]) -> bool:
         found = getattr(self._step, "is_uneven", None)
         return found is not None and bool(found(batches))
+
+    def _in_a_row(self, *batches: Any) -> Any:
+        """A step for each batch, one after the other: devices exchange values between them, which a loop cannot do."""
+        results = [self._step(batch) for batch in batches]
+        if not self._all_results:
+            return results[-1]
+        return tree.map_structure(lambda *leaves: arrays.concat([dense(leaf) for leaf in leaves], 0), *results)
 
     def _loop(self, *batches: Any) -> Any:
         """A step for each batch, as a loop of the program."""

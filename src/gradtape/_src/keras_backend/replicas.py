@@ -65,6 +65,8 @@ class ReplicatedStep:
     The result is that of the first replica or, with `all_results`, of all of them along their first axis.
     """
 
+    is_replicated = True
+
     def __init__(self, step: Callable[[Any], Any], strategy: Strategy, all_results: bool) -> None:
         self._step, self._strategy, self._all_results = step, strategy, all_results
         functools.update_wrapper(self, step)

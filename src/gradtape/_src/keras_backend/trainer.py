@@ -17,6 +17,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from gradtape._src.distribute.context import get_strategy, has_strategy
+from gradtape._src.distribute.input import batches_of_worker
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.keras_backend.core import convert_to_numpy
 from gradtape._src.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
@@ -171,6 +172,8 @@ class Trainer(base_trainer.Trainer):
     ) -> EpochIterator:
         """The data in batches, as many at a time as one execution takes; in order unless `shuffle` says otherwise."""
         options = {"shuffle": False, **options}
+        if self.distribute_strategy.extended.is_distributed:
+            x = batches_of_worker(x, self.distribute_strategy)
         if is_for_host((x, y, sample_weight)):  # Keras' own slices of them would not be sparse, or not be at all
             data = data_adapter_utils.pack_x_y_sample_weight(x, y, sample_weight)
             x = SparseBatches(data if isinstance(data, tuple) else (data,), batch_size or 32, options.pop("shuffle"))

@@ -1,0 +1,127 @@
+"""How workers share datasets."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+import gradtape as tf
+from gradtape._src.data.core import FileShard
+from gradtape._src.data.iterator import OwnedIterator
+from gradtape._src.distribute.input import _policy_for
+from gradtape._src.distribute.values import PerReplica, UnevenPerReplica
+
+POLICY = tf.data.experimental.AutoShardPolicy
+Lines = tf.data.TextLineDataset
+
+
+@pytest.fixture
+def files(tmp_path):
+    for i in range(4):
+        (tmp_path / f"{i}.txt").write_text("\n".join(f"{i}{j}" for j in range(4)))
+    return [str(tmp_path / f"{i}.txt") for i in range(4)]
+
+
+def with_policy(dataset, policy):
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = policy
+    return dataset.with_options(options)
+
+
+def slices(files):
+    return tf.data.Dataset.from_tensor_slices(files)
+
+
+DATASETS = {
+    "files": Lines,
+    "a dataset of files": lambda files: Lines(slices(files)),
+    "several files at a time": lambda files: Lines(files, num_parallel_reads=1),
+    "interleaved": lambda files: slices(files).interleave(Lines, cycle_length=1),
+    "a flat map": lambda files: tf.data.Dataset.list_files(files, shuffle=False).flat_map(Lines),
+    "a flat map of ranges": lambda files: slices(files).flat_map(Lines).flat_map(tf.data.Dataset.from_tensors),
+    "transformed": lambda files: Lines(files).shuffle(1).map(tf.strings.lower).prefetch(1).repeat(1),
+    "concatenated": lambda files: Lines(files[:2]).concatenate(Lines(files[2:])),
+}
+
+
+@pytest.mark.parametrize("kind", DATASETS)
+def test_the_files_of_a_worker(files, kind):
+    """As TensorFlow's auto-sharding by files divides them."""
+    dataset = with_policy(DATASETS[kind](files).batch(4), POLICY.AUTO)
+    assert _policy_for(dataset, 2) is POLICY.FILE
+    for worker in range(2):
+        read = [batch.numpy().tolist() for batch in OwnedIterator(dataset._pipeline, FileShard(2, worker))]
+        wanted = (0, 2) if worker == 0 else (1, 3)
+        assert read == [[f"{i}{j}".encode() for j in range(4)] for i in wanted]
+    assert len(list(dataset)) == 4
+
+
+def test_policies(files):
+    numbers = tf.data.Dataset.range(8).batch(4)
+    assert _policy_for(numbers, 2) is POLICY.DATA
+    assert _policy_for(with_policy(Lines(files), POLICY.DATA), 2) is POLICY.DATA
+    assert _policy_for(with_policy(Lines(files), POLICY.OFF), 2) is POLICY.OFF
+    assert _policy_for(with_policy(Lines(files), POLICY.FILE), 1) is POLICY.DATA
+    assert _policy_for(tf.data.Dataset.zip((Lines(files), tf.data.Dataset.range(9))), 2) is POLICY.DATA
+    with pytest.raises(tf.errors.NotFoundError, match="Found an unshardable source dataset"):
+        _policy_for(with_policy(numbers, POLICY.FILE), 2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the dataset only has 1 file"):
+        next(OwnedIterator(Lines(files[:1])._pipeline, FileShard(2, 0)))
+
+
+def test_a_function_tells_uneven_parts_from_others():
+    traced = []
+
+    @tf.function
+    def f(value):
+        traced.append(type(value))
+        return value.parts[0] if isinstance(value, PerReplica) else value
+
+    for value in (PerReplica([tf.constant(1.0)]), UnevenPerReplica([tf.constant(2.0)]), tf.constant(3.0)):
+        f(value)
+    assert [kind.__name__ for kind in traced] == ["PerReplica", "UnevenPerReplica", "Tensor"]
+
+
+PROGRAM = """
+import sys
+import gradtape as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+options = tf.data.Options()
+options.experimental_distribute.auto_shard_policy = getattr(tf.data.experimental.AutoShardPolicy, sys.argv[1])
+lines = tf.data.TextLineDataset(sys.argv[2:]).with_options(options)
+data = lines.map(lambda line: tf.strings.to_number(line, tf.float32)).batch(4)
+total = tf.function(lambda x: strategy.reduce("SUM", strategy.run(tf.reduce_sum, args=(x,)), axis=None))
+sums = []
+for batch in strategy.experimental_distribute_dataset(data):
+    sums.append(float(total(batch)))
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.Input([1]), tf.keras.layers.Dense(1, kernel_initializer="zeros")])
+    model.compile("sgd", "mse")
+rows = data.map(lambda x: (x[:, None] / 100, x[:, None]))
+loss = model.fit(rows, verbose=0).history["loss"][0]
+print([sums, loss, model.get_weights()[0].item()])
+"""
+
+
+@pytest.mark.slow
+def test_two_processes(files, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "4.txt").write_text("40\n41\n42\n43")
+    names = [*files, str(tmp_path / "4.txt")]
+    found = {}
+    for policy in ("FILE", "DATA", "OFF"):
+        command = [sys.executable, "-m", "gradtape", "launch", "--nproc", "2", str(tmp_path / "program.py"), policy]
+        done = subprocess.run([*command, *names], capture_output=True, text=True, timeout=200)
+        lines = [line for line in done.stdout.splitlines() if line[3:].strip().startswith("[[")]
+        assert len(lines) == 2, done.stderr
+        one, two = (ast.literal_eval(line[4:]) for line in lines)
+        assert one == two
+        found[policy] = one
+    assert found["FILE"][0] == [22, 30, 102, 110, 81, 85]
+    assert found["DATA"][0] == [6, 46, 86, 126, 166]
+    assert found["OFF"][0] == [2, 10, 42, 50, 82, 90, 122, 130, 162, 170]
+    assert len({loss for _, loss, _ in found.values()}) == 3
