@@ -25,7 +25,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("__main__",),
     ("cli",),
     ("public",),  # gradtape, gradtape.math, gradtape.nn, …
-    ("hooks.tensorflow", "testing"),
+    ("hooks.tensorflow", "jupyter", "testing"),
     ("hooks.tensorflow_python",),
     ("hooks.private_functions",),
     ("keras_backend",),
@@ -63,6 +63,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
         "lazy_names",
         "memory",
         "notebook",
+        "progress",
         "reasons",
         "threads",
         "typing",
@@ -474,10 +475,12 @@ def test_private_attributes_would_be_noticed():
 # -- the public surface ---------------------------------------------------------------------------------------------
 TENSORFLOW = json.loads((Path(__file__).parent / "recorded" / "tensorflow_names.json").read_text("utf-8"))
 EXTRAS = {
+    "load_ipython_extension",  # `%load_ext gradtape` in a notebook
     "install_as_tensorflow",  # lets `import tensorflow` find gradtape
     "mixed_precision",  # loss scaling for tape loops
 }
 EXTRAS_OF = {
+    "debugging": {"LiveView"},
     "config": {
         "get_engine",
         "get_graph_mode",

@@ -195,6 +195,17 @@ if "GRADTAPE_ENGINE" in _os.environ:
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradtape\.")
 
 
+def load_ipython_extension(shell: object) -> None:
+    """`%load_ext gradtape` in a notebook adds the cell magics `%%tape` and `%%explain`.
+
+    `%%tape loss w` records the cell, shows the tape and leaves it in `tape`; `%%explain loss w b` records the cell and
+    says for each source whether and how it reaches the target, and if not, why.
+    """
+    from gradtape._src.jupyter import load
+
+    load(shell)
+
+
 def install_as_tensorflow() -> None:
     """Let `import tensorflow` mean gradtape, in this process.
 

@@ -2,6 +2,7 @@
 
 from gradtape._src.tf.debugging import (
     Assert as Assert,
+    LiveView as LiveView,
     assert_all_finite as assert_all_finite,
     assert_equal as assert_equal,
     assert_greater as assert_greater,

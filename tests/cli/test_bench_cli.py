@@ -14,8 +14,8 @@ import pytest
 
 from gradtape._src.cli import UsageError, bench
 from gradtape._src.cli.main import main
-from gradtape._src.cli.progress import Progress
 from gradtape._src.cli.terminal import Printer, shorten
+from gradtape._src.progress import Progress
 
 QUICK = ["--rounds", "1", "--seconds", "0.01"]
 

@@ -19,6 +19,7 @@ from gradtape._src.inspect.explain import (
     NoneGradientWarning,
     Reason,
     tensor_function,
+    why_none,
 )
 
 LINES = pytest.mark.parametrize("lines", [None, True], ids=["plain", "lines"])
@@ -660,6 +661,52 @@ def test_never_entered():
     x = tf.Variable(1.0)
     found = tf.GradientTape().explain(x * 2.0, x)
     assert found.reason is Reason.NEVER_ENTERED
+
+
+@LINES
+def test_swapped_arguments(lines):
+    x = tf.Variable(3.0)
+    with tf.GradientTape(lines=lines) as tape:
+        y = tf.exp(x * x)
+    check(tape, x, y, Reason.SWAPPED, said="y was computed from x", fix=("Did you swap", "tape.gradient(y, x)"))
+
+
+def test_an_earlier_result_is_not_called_swapped():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+        z = tf.exp(y)
+    check(tape, y, z, Reason.UNRELATED)
+
+
+class _Model:
+    def __init__(self):
+        self.w = tf.Variable([1.0, 2.0])
+
+    def predict(self, x):
+        return (self.w * x).numpy()
+
+
+@LINES
+def test_predict_returns_arrays(lines):
+    model = _Model()
+    w = model.w
+    with tf.GradientTape(lines=lines) as tape:
+        scores = model.predict(3.0)
+        loss = tf.reduce_sum(tf.constant(scores) ** 2)
+    found = check(tape, loss, w, Reason.LEFT_LIBRARY, said="model.predict at test_explain.py", fix="model(x)")
+    assert found.where is not None
+
+
+def test_why_none_names_the_last_tape():
+    w, b = tf.Variable(1.0, name="w"), tf.Variable(2.0, name="b")
+    with tf.GradientTape() as tape:
+        y = tf.constant(3.0) * 2.0
+    assert tape.gradient(y, [w, b]) == [None, None]
+    text = why_none([w, b], most=1)
+    assert "No op read w" in text
+    assert "and 1 more" in text
+    assert why_none([tf.Variable(1.0)], most=1) == ""
 
 
 def test_every_reason_has_a_test():

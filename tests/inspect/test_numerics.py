@@ -20,6 +20,7 @@ from gradtape._src.core import observe
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.inspect.causes import Cause, operand
 from gradtape._src.inspect.numerics import Checker, NumericsError, Origin
+from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.variable import peek
 
 Invalid = tf.errors.InvalidArgumentError
@@ -69,22 +70,22 @@ FORWARD = [
     (probability_of_nothing, [0.0, 1.0], "log", Cause.LOG_OF_ZERO),
     (geometric_mean, [0.5, 3.0], "log", Cause.OUTSIDE_DOMAIN),
     (lambda x: tf.sqrt(x), [-1.0, 1.0], "sqrt", Cause.OUTSIDE_DOMAIN),
-    (lambda x: x**0.5, [-1.0, 1.0], "power", Cause.OUTSIDE_DOMAIN),
-    (lambda x: tf.acos(x), [1.0001, 0.0], "arccos", Cause.OUTSIDE_DOMAIN),
+    (lambda x: x**0.5, [-1.0, 1.0], "pow", Cause.OUTSIDE_DOMAIN),
+    (lambda x: tf.acos(x), [1.0001, 0.0], "acos", Cause.OUTSIDE_DOMAIN),
     (lambda x: tf.math.log1p(x), [-1.0, 0.0], "log1p", Cause.LOG_OF_ZERO),
     (standard_score, [3.0, 3.0], "divide", Cause.ZERO_OVER_ZERO),
-    (lambda x: tf.reduce_mean(tf.boolean_mask(x, x > 100.0)), [1.0, 2.0], "mean", Cause.ZERO_OVER_ZERO),
+    (lambda x: tf.reduce_mean(tf.boolean_mask(x, x > 100.0)), [1.0, 2.0], "reduce_mean", Cause.ZERO_OVER_ZERO),
     (inverse_distance, [0.0, 2.0], "divide", Cause.DIVISION_BY_ZERO),
-    (lambda x: x**-1.0, [0.0, 2.0], "power", Cause.DIVISION_BY_ZERO),
+    (lambda x: x**-1.0, [0.0, 2.0], "pow", Cause.DIVISION_BY_ZERO),
     (lambda x: tf.math.rsqrt(x), [0.0, 2.0], "rsqrt", Cause.DIVISION_BY_ZERO),
     (boltzmann, [1.0, 0.5], "exp", Cause.OVERFLOW),
     (lambda x: tf.cosh(x), [100.0, 0.0], "cosh", Cause.OVERFLOW),
-    (lambda x: x**40.0, [10.0, 0.0], "power", Cause.OVERFLOW),
-    (lambda x: tf.reduce_prod(x), [1e30, 1e30], "prod", Cause.OVERFLOW),
+    (lambda x: x**40.0, [10.0, 0.0], "pow", Cause.OVERFLOW),
+    (lambda x: tf.reduce_prod(x), [1e30, 1e30], "reduce_prod", Cause.OVERFLOW),
     (lambda x: tf.linalg.matvec(tf.fill([2, 2], 1e30), x), [1e30, 1.0], "matmul", Cause.OVERFLOW),
-    (lambda x: tf.cast(x, tf.float16), [1e5, 1.0], "astype", Cause.LOW_PRECISION),
+    (lambda x: tf.cast(x, tf.float16), [1e5, 1.0], "cast", Cause.LOW_PRECISION),
     (lambda x: tf.reduce_sum(tf.cast(x, tf.float16) * f16(4e4)), [2.0, 1.0], "multiply", Cause.LOW_PRECISION),
-    (lambda x: tf.reduce_sum(tf.cast(x, tf.float16)), [4e4, 4e4], "sum", Cause.LOW_PRECISION),
+    (lambda x: tf.reduce_sum(tf.cast(x, tf.float16)), [4e4, 4e4], "reduce_sum", Cause.LOW_PRECISION),
     (lambda x: tf.exp(tf.cast(x, tf.bfloat16)), [200.0, 1.0], "exp", Cause.OVERFLOW),
     (lambda x: x * 2.0, [NAN, 1.0], "multiply", Cause.BAD_INPUT),
     (lambda x: tf.reshape(x, [1, 2]), [INF, 1.0], "reshape", Cause.BAD_INPUT),
@@ -124,12 +125,12 @@ def test_afterwards_the_same_is_found_on_a_plain_tape(f: Any, x: list[float], op
     if np.isfinite(y.numpy().astype(float)).all():
         assert not origin
         return
-    seen = {record.op.name for record in tape.records}
+    seen = {shown_op(record.op) for record in tape.records}
     if op in seen:
         assert (origin.op, origin.forward) == (op, True)
         assert origin.cause in (cause, Cause.UNKNOWN)
         assert origin.where is None
-        assert tape.records[origin.position].op.name == op
+        assert shown_op(tape.records[origin.position].op) == op
     else:
         assert origin.cause is Cause.BAD_INPUT  # it was made outside of what the tape follows
     assert tape.gradient(y, v) is not None  # the tape has answered nothing yet
@@ -195,13 +196,13 @@ def half_step(x):
 BACKWARD = [
     (distance_to_self, [1.0, 2.0], "sqrt", Cause.INFINITE_SLOPE),
     (lambda x: tf.reduce_sum(tf.sqrt(x)), [0.0, 1.0], "sqrt", Cause.INFINITE_SLOPE),
-    (lambda x: tf.reduce_sum(x**0.5), [0.0, 1.0], "power", Cause.INFINITE_SLOPE),
-    (lambda x: tf.reduce_sum(tf.acos(x)), [1.0, 0.0], "arccos", Cause.INFINITE_SLOPE),
-    (masked_root, [0.0, 1.0], "power", Cause.MASKED_BRANCH),
-    (masked_norm_of_rows, [0.0, 0.0], "power", Cause.MASKED_BRANCH),
-    (lambda x: tf.reduce_sum(tf.constant([0.0, 1.0]) * x**0.5), [0.0, 1.0], "power", Cause.ZERO_TIMES_INF),
+    (lambda x: tf.reduce_sum(x**0.5), [0.0, 1.0], "pow", Cause.INFINITE_SLOPE),
+    (lambda x: tf.reduce_sum(tf.acos(x)), [1.0, 0.0], "acos", Cause.INFINITE_SLOPE),
+    (masked_root, [0.0, 1.0], "pow", Cause.MASKED_BRANCH),
+    (masked_norm_of_rows, [0.0, 0.0], "pow", Cause.MASKED_BRANCH),
+    (lambda x: tf.reduce_sum(tf.constant([0.0, 1.0]) * x**0.5), [0.0, 1.0], "pow", Cause.ZERO_TIMES_INF),
     (lambda x: tf.reduce_sum(1e30 * tf.sin(1e30 * x)), [0.0, 1e-30], "multiply", Cause.OVERFLOW),
-    (half_step, [1.0, 2.0], "astype", Cause.LOW_PRECISION),
+    (half_step, [1.0, 2.0], "cast", Cause.LOW_PRECISION),
     (lambda x: tf.reduce_sum(careless(x)), [1.0, 2.0], "custom_gradient", Cause.USER_GRADIENT),
     (lambda x: tf.reduce_sum(tf.linalg.sqrtm(tf.linalg.diag(x))), [1.0, 0.0], "sqrtm", Cause.DEGENERATE_MATRIX),
 ]
@@ -290,7 +291,7 @@ def test_other_questions_are_checked_too(question: str) -> None:
         y = tf.reduce_sum(root) if question == "hessian" else root
     with pytest.raises(Invalid) as caught:
         getattr(tape, question)(y, x)
-    assert caught.value.origin.op == "power"
+    assert caught.value.origin.op == "pow"
 
 
 def test_the_other_questions_answer_where_all_is_well() -> None:
@@ -355,7 +356,7 @@ def test_nested_tapes_judge_a_rule_by_its_result() -> None:
             y = tf.reduce_sum(x**0.5)
         with pytest.raises(Invalid) as caught:
             inner.gradient(y, x)
-    assert (caught.value.origin.op, caught.value.origin.forward) == ("power", False)
+    assert (caught.value.origin.op, caught.value.origin.forward) == ("pow", False)
 
 
 def test_rules_of_forward_mode_are_no_ops_of_the_program() -> None:
@@ -435,7 +436,7 @@ def test_profile_lines_and_checks_together() -> None:
     with tf.GradientTape(check_numerics=True, profile=True, lines=True, strong_zeros=True) as tape:
         y = tf.reduce_sum(tf.where(x > 0.0, x**0.5, 0.0))
     assert tape.gradient(y, x).numpy().tolist() == [0.0, 0.5]
-    assert "power" in str(tape.profile())
+    assert "pow" in str(tape.profile())
     with tf.GradientTape(check_numerics=True, profile=True) as tape:
         y = tf.reduce_sum(x**0.5)
     with pytest.raises(Invalid):

@@ -33,14 +33,14 @@ def test_forward_and_backward_times_by_op():
     tape.gradient(z, x)
     found = tape.profile()
     calls = {entry.what: entry.calls for entry in found.by_op}
-    assert calls == {"matmul": 3, "tanh": 3, "sum": 1}
+    assert calls == {"matmul": 3, "tanh": 3, "reduce_sum": 1}
     assert all(entry.forward > 0 and entry.backward > 0 for entry in found.by_op)
     assert sum(entry.forward for entry in found.by_op) == found.forward == before.forward
     assert sum(entry.backward for entry in found.by_op) == found.backward
     assert [e.total for e in found.by_op] == sorted((e.total for e in found.by_op), reverse=True)
     assert found.walks == 1
     assert found.elsewhere > 0
-    assert [row.op for row in found.rows] == ["matmul", "tanh"] * 3 + ["sum"]
+    assert [row.op for row in found.rows] == ["matmul", "tanh"] * 3 + ["reduce_sum"]
     assert all(row.forward and row.backward for row in tape.summary().rows)
 
 
@@ -211,8 +211,8 @@ def test_chrome_trace(tmp_path):
             assert event["dur"] >= 0
             assert event["ts"] >= 0
     ops = [e for e in events if e.get("cat") in ("forward", "backward")]
-    assert [e["name"] for e in ops if e["cat"] == "forward"] == ["matmul", "tanh"] * 3 + ["sum"]
-    assert [e["name"] for e in ops if e["cat"] == "backward"] == ["sum"] + ["tanh", "matmul"] * 3
+    assert [e["name"] for e in ops if e["cat"] == "forward"] == ["matmul", "tanh"] * 3 + ["reduce_sum"]
+    assert [e["name"] for e in ops if e["cat"] == "backward"] == ["reduce_sum"] + ["tanh", "matmul"] * 3
     assert ops[0]["args"]["output"] == "(64, 64)"
     assert ops[0]["args"]["line"].startswith(__file__)
     recording = next(e for e in events if e["name"] == "recording")

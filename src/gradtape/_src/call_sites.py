@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,12 @@ _BRANCHES = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
 
 _warnings: dict[tuple[str, str, int], int] = {}
 
+hidden: list[str] = []
+"""How the file names of other libraries begin (Keras) whose lines stand for those of the program that calls them."""
+
+scope_finders: list[Callable[[], str]] = []
+"""Functions that return the open scope of some kind, or an empty string."""
+
 
 def is_library(file: str) -> bool:
     """Whether a file belongs to gradtape or NumPy."""
@@ -38,7 +45,8 @@ def is_library(file: str) -> bool:
 def user_frame() -> FrameType | None:
     """The innermost frame of the user's code."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARY):
+    passed = (*_LIBRARY, *hidden)
+    while frame is not None and frame.f_code.co_filename.startswith(passed):
         frame = frame.f_back
     return frame
 
@@ -62,6 +70,35 @@ def line_of_escape(event: str) -> Line | None:
                 return None
         frame = frame.f_back
     return None
+
+
+def shown_line(where: Line | None) -> str:
+    """`train.py:12`, or `cell [4], line 2` in a notebook; empty where the line is not known.
+
+    >>> shown_line(("/home/me/train.py", 12)), shown_line(None)
+    ('train.py:12', '')
+    """
+    if where is None:
+        return ""
+    file, number = where
+    cell = _cell_of(file)
+    return f"{os.path.basename(file)}:{number}" if cell is None else f"cell [{cell}], line {number}"
+
+
+def _cell_of(file: str) -> str | None:
+    """The number of the cell that IPython compiled under this file name; None for other files."""
+    notebook = sys.modules.get("IPython")
+    shell = None if notebook is None else notebook.get_ipython()
+    name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    found = None if name is None else name(file)  # ("Cell", "In[4]")
+    if not found or found[0] != "Cell":
+        return None
+    return str(found[1]).removeprefix("In[").removesuffix("]")
+
+
+def scope() -> str:
+    """The open scopes that name what runs here: layers of Keras, `tf.name_scope`."""
+    return "/".join(filter(None, (finder() for finder in scope_finders)))
 
 
 def warn_per_call_site(message: str, *args: Any, most: int) -> None:

@@ -78,6 +78,7 @@ class Tape:
     # Attributes that most tapes never set have a default in the class: a tape is created for every step.
     _targets: Sequence[int] = ()  # the uids of the targets of the last gradient call,
     _unconnected: Sequence[int] = ()  # and of the sources that got no gradient
+    _lost_targets: Sequence[Any] = ()  # the targets themselves, if some source got none
     _summary: Recording | None = None  # the summary of a freed record
     _discarded: tuple[Recording, ...] = ()  # what `reset` discarded
     _op_logger: Recorder | None = None  # sees every op of the block, with `lines=True`

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape._src import nest
+from gradtape._src import nest, progress
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import is_known_shape
@@ -108,7 +108,7 @@ def _vectorised(
         requested = max(1, requested // shape[0])
     spans = chunks(columns, unit, requested)
     blocks: list[list[Any]] = [[] for _ in sources]
-    for start, stop in spans:
+    for start, stop in progress.over(spans, "rows of a Jacobian"):
         hot = _columns(shape if block_diagonal else (1, *(shape or (1,))), start, stop, dtype)
         if not block_diagonal:
             hot = hot.reshape(stop - start, *shape)
@@ -140,7 +140,7 @@ def _row_by_row(tape: Tape, recording: Any, target: Any, sources: list[Any], tra
     value = array_of(target)
     size = math.prod(value.shape)
     blocks: list[list[Any]] = [[] for _ in sources]
-    for i in range(size):
+    for i in progress.over(range(size), "rows of a Jacobian"):
         hot = np.zeros(size, value.dtype)
         hot[i] = 1
         hot = namespace_of(value).from_numpy(hot.reshape(value.shape))
@@ -188,7 +188,7 @@ def batch_jacobian(
     spans = chunks(columns, unit, parallel_iterations if use_pfor else 1)
     blocks: list[Any] = []
     with tape._gradient_call("batch_jacobian") as traced, float_errors_ignored():
-        for start, stop in spans:
+        for start, stop in progress.over(spans, "columns of a batch Jacobian"):
             hot = _columns(shape, start, stop, value.dtype)
             seed = _seed(hot, value, traced)
             start_at = {target.uid: seed} if is_differentiable(value) else {}

@@ -17,8 +17,8 @@ from typing import Any
 
 from gradtape._src.cli import UsageError
 from gradtape._src.cli.arguments import Parser, positive
-from gradtape._src.cli.progress import Progress
 from gradtape._src.cli.terminal import Printer
+from gradtape._src.progress import Progress
 
 __all__ = ["folder", "main"]
 

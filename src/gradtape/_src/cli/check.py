@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from gradtape._src.cli import UsageError
 from gradtape._src.cli.arguments import Parser
 from gradtape._src.cli.names import MISSING, NOTE, SUPPORTED, judge
-from gradtape._src.cli.progress import Progress
 from gradtape._src.cli.scan import Trouble, Use, read_notebook, read_source
 from gradtape._src.cli.terminal import Printer
+from gradtape._src.progress import Progress
 from gradtape._src.version import __version__
 
 __all__ = ["CheckReport", "check", "main"]

@@ -20,8 +20,8 @@ import numpy as np
 
 import gradtape as tf
 from gradtape._src.cli.arguments import Parser
-from gradtape._src.cli.progress import Progress
 from gradtape._src.cli.terminal import Printer
+from gradtape._src.progress import Progress
 from gradtape._src.tf import config
 from gradtape._src.version import __version__
 

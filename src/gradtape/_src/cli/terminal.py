@@ -14,7 +14,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import TextIO
 
-__all__ = ["Printer", "fits", "shorten"]
+from gradtape._src.progress import fits
+
+__all__ = ["Printer", "shorten"]
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _BLOCKS = " ▏▎▍▌▋▊▉█"
@@ -143,12 +145,3 @@ def shorten(text: str, width: int) -> str:
     if _length(text) <= width:
         return text
     return "..." + text[len(text) - max(width - 3, 1) :] if width > 4 else text[-width:]
-
-
-def fits(text: str, stream: TextIO) -> bool:
-    """Whether a stream's encoding has all of these characters."""
-    try:
-        text.encode(getattr(stream, "encoding", None) or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

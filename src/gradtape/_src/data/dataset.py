@@ -324,6 +324,15 @@ class Dataset:
     def __repr__(self) -> str:
         return f"<{self._pipeline.kind} element_spec={self.element_spec!r}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how many elements there are, and what they are. No element is computed for it."""
+        from html import escape
+
+        size = {-1: "infinite", -2: "of unknown length"}.get(self._pipeline.size, f"{self._pipeline.size:,} elements")
+        leaves = nest.flatten(self.element_spec)
+        rows = "".join(f"<tr><td><code>{escape(str(leaf))}</code></td></tr>" for leaf in leaves)
+        return f"<div><strong>{escape(self._pipeline.kind.strip('_'))}</strong> {size}<table>{rows}</table></div>"
+
     def _element_of_dataset(self) -> DatasetSpec:
         return DatasetSpec(self.element_spec)
 

@@ -148,6 +148,11 @@ class Function:
     def __repr__(self) -> str:
         return f"<gradtape.Function {self.name!r}, traced {self._tracer.count} times>"
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.summary())}</pre>"
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method: the function bound to its object, with traces of its own."""
         if instance is None:

@@ -25,6 +25,7 @@ from gradtape._src.graph import xla_checks
 from gradtape._src.graph.checks import NONE, Mode
 from gradtape._src.graph.options import compiler_options
 from gradtape._src.interrupts import is_interrupt, setting
+from gradtape._src.progress import waiting
 from gradtape._src.threads import apart
 from gradtape._src.variable import Loan, Storage, commit
 
@@ -122,7 +123,8 @@ class XlaExecutor:
             began = time.perf_counter()
             try:
                 if not any(isinstance(a, jax.core.Tracer) for a in arrays):
-                    compiled = _apart(lambda: run.lower(*arrays).compile())
+                    with waiting("XLA is compiling a function"):
+                        compiled = _apart(lambda: run.lower(*arrays).compile())
                     self._new_bytes = _new_bytes(compiled) if self._program.donated else 0
                 results = run(*arrays)
             except BaseException:

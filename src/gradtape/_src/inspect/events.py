@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src.autodiff.recording import Event, gradient_calls
-from gradtape._src.call_sites import Line, user_line
+from gradtape._src.call_sites import Line, scope, user_line
 from gradtape._src.core.tape import Record, Recorder, unrecorded_reads
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class OpEvent(NamedTuple):
     recorded: bool  # by the tape itself, and not only by its op logger
     where: Line | None
     shapes: tuple[Shape, ...]
+    scope: str = ""
 
     def carries(self, position: int) -> bool:
         """Whether there is a derivative for the input at this position."""
@@ -67,6 +68,7 @@ class LoggedOp(NamedTuple):
     dtype: Any
     line: Line | None
     shapes: tuple[Shape, ...]
+    scope: str
 
 
 class OpLogger(Recorder):
@@ -84,7 +86,7 @@ class OpLogger(Recorder):
         if len(self.ops) < MOST_OPS:
             op, uids, output, _, _, dtype = Record.of(record)
             shapes = tuple([tuple(t.array.shape) for t in (outputs if type(outputs) is tuple else (outputs,))])
-            self.ops.append(LoggedOp(op, uids, output, dtype, user_line(), shapes))
+            self.ops.append(LoggedOp(op, uids, output, dtype, user_line(), shapes, scope()))
 
 
 def _report_every_op(record: Any) -> bool:
@@ -97,6 +99,14 @@ def lines_of(tape: Tape) -> dict[int, Line]:
     if not isinstance(logger, OpLogger):
         return {}
     return {_outputs(logged.output)[0]: logged.line for logged in logger.ops if logged.line is not None}
+
+
+def scopes_of(tape: Tape) -> dict[int, str]:
+    """The open scopes (layers, `tf.name_scope`) of every op that a tape with `lines=True` saw, by its first output."""
+    logger = tape._op_logger
+    if not isinstance(logger, OpLogger):
+        return {}
+    return {_outputs(logged.output)[0]: logged.scope for logged in logger.ops if logged.scope}
 
 
 # -- everything together ---------------------------------------------------------------------------------------------
@@ -135,10 +145,10 @@ class Facts:
         logger = self.tape._op_logger
         self.logged = isinstance(logger, OpLogger) and len(logger.ops) < MOST_OPS
         if isinstance(logger, OpLogger):
-            for op, inputs, output, dtype, line, shapes in logger.ops:
+            for op, inputs, output, dtype, line, shapes, place in logger.ops:
                 outputs = _outputs(output)
                 recorded = outputs[0] in known or any(uid in self.tracked for uid in outputs)
-                known[outputs[0]] = OpEvent(op, inputs, outputs, dtype, recorded, line, shapes)
+                known[outputs[0]] = OpEvent(op, inputs, outputs, dtype, recorded, line, shapes, place)
             self.complete = self.complete or self.logged
         return [known[uid] for uid in sorted(known)]
 

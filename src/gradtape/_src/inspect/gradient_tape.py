@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.autodiff.recording import Recording
-from gradtape._src.autodiff.settings import settings
+from gradtape._src.autodiff.settings import remember_unconnected, settings
 from gradtape._src.core.observe import Observer, Observers
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class GradientTape(Tape):
         ...     y = tf.reduce_sum(tf.where(x > 0, x**0.5, 0.0))
         >>> origin = tape.nan_origin(y, x)
         >>> origin.op, origin.forward, origin.cause.name
-        ('power', False, 'MASKED_BRANCH')
+        ('pow', False, 'MASKED_BRANCH')
         >>> float(y), bool(tape.nan_origin(y * 0, x))
         (2.0, False)
         """
@@ -114,7 +114,7 @@ class GradientTape(Tape):
         ...     y = tf.reduce_sum(tf.tanh(x) * x)
         >>> _ = tape.gradient(y, x)
         >>> sorted((entry.what, entry.calls) for entry in tape.profile().by_op)
-        [('multiply', 1), ('sum', 1), ('tanh', 1)]
+        [('multiply', 1), ('reduce_sum', 1), ('tanh', 1)]
         """
         from gradtape._src.inspect.profile import profile
 
@@ -284,6 +284,8 @@ class GradientTape(Tape):
         return observers[0] if observers else None
 
     def _on_unconnected(self, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
+        self._lost_targets = targets
+        remember_unconnected(self)
         if settings.none_policy != "none":
             from gradtape._src.inspect.explain import report
 

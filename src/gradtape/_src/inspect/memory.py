@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src.core.tape import Record
 from gradtape._src.inspect import events
+from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.inspect.op_table import Holding, holdings_of
 from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text
 
@@ -51,7 +52,7 @@ class MemoryReport(Report):
         self.elsewhere = sum(h.nbytes for h in self.holdings if _is_elsewhere(h))
         self.overhead = sum(map(_record_bytes, records[:1000])) * max(1, len(records)) // max(1, len(records[:1000]))
         """An estimate of what the records themselves take, without any array (of 1,000 records, carried on)."""
-        self.by_op = _entries(self.holdings, lambda h: h.op, _count(record[0].name for record in records))
+        self.by_op = _entries(self.holdings, lambda h: h.op, _count(shown_op(record[0]) for record in records))
         keys = [record[2][0] if type(record[2]) is tuple else record[2] for record in records]
         counts = _count(lines[key] for key in keys if key in lines)
         self.by_line = _entries([h for h in self.holdings if h.line], lambda h: h.line, counts)

@@ -31,7 +31,6 @@ from gradtape._src.call_sites import Line, is_library, user_line
 from gradtape._src.core import tape as stack
 from gradtape._src.core.fast import backward
 from gradtape._src.core.observe import Observer, in_rule, wrap_kernels
-from gradtape._src.core.primitive import registry
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, Recorder, active_recorders
 from gradtape._src.core.zero_preserving import concrete, zero_preserving
@@ -47,6 +46,7 @@ from gradtape._src.inspect.causes import (
     recomputed,
 )
 from gradtape._src.inspect.events import OpLogger, _outputs, lines_of
+from gradtape._src.inspect.op_names import op_shown_as, shown_op
 from gradtape._src.inspect.source import shown, statement_at
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.variable import Variable, peek
@@ -172,13 +172,13 @@ def _forward_origin(
     output = next(a for a in outputs if a is not None and _is_bad(a))
     cause = forward_cause(op, inputs, output, attrs)
     at = first_bad(output)
-    message = f"{op.name} gave {_word(output)}"
+    message = f"{shown_op(op)} gave {_word(output)}"
     if op.elementwise and len(op.args) == len(inputs) and at is not None and all(a is not None for a in inputs):
         numbers = ", ".join(f"{np.broadcast_to(a, output.shape)[at]:.6g}" for a in inputs if a.dtype.kind in "fiu")
-        message = f"{op.name}({numbers}) gave {_word(output)}" if numbers else message
+        message = f"{shown_op(op)}({numbers}) gave {_word(output)}" if numbers else message
     if at:
         message += f" at {list(at)}"
-    return Origin(op.name, where, True, cause, _named(op, inputs, outputs), message, position)
+    return Origin(shown_op(op), where, True, cause, _named(op, inputs, outputs), message, position)
 
 
 # -- forward: an op looks bad the moment it has run ------------------------------------------------------------------
@@ -271,7 +271,7 @@ class _BackwardChecker(Observer):
         elif cause is Cause.INFINITE_SLOPE and op.name == "sqrt" and self._made_by(place, inputs[0], "sum"):
             note = "The square root of a sum: this is the norm of a vector of zeros."
         name = op.args[position] if position < len(op.args) else f"input {position}"
-        message = f"the derivative of {op.name} gave {_word(_array(c))} for its {name}, from a finite cotangent"
+        message = f"the derivative of {shown_op(op)} gave {_word(_array(c))} for its {name}, from a finite cotangent"
         at = first_bad(_array(c))
         if at:
             message += f", at {list(at)}"
@@ -281,7 +281,7 @@ class _BackwardChecker(Observer):
         found.append(operand("cotangent out", _array(c)))
         first = _outputs(output)[0]
         saved = tuple(o for o in found if o is not None)
-        return Origin(op.name, lines.get(first), False, cause, saved, message, place, note)
+        return Origin(shown_op(op), lines.get(first), False, cause, saved, message, place, note)
 
     def _mask_after(self, place: int, output: Any) -> Any:
         """The first `where` that takes what was made from this output."""
@@ -371,8 +371,8 @@ def _search_forward(
             return replace(_forward_origin(op, arrays, results, attrs, where, place), note=note)
         taken = next((a for a in arrays if a is not None and _is_bad(a)), None)
         if taken is not None and all(r is None for r in results):
-            message = f"{op.name} was given {_word(taken)}"
-            return Origin(op.name, where, True, Cause.BAD_INPUT, _named(op, arrays, results), message, place)
+            message = f"{shown_op(op)} was given {_word(taken)}"
+            return Origin(shown_op(op), where, True, Cause.BAD_INPUT, _named(op, arrays, results), message, place)
     return _origin_outside(targets)
 
 
@@ -472,7 +472,8 @@ def disable_check_numerics() -> None:
 
 
 def _everywhere_error(origin: Origin, value: Any) -> NumericsError:
-    name = f"{registry[origin.op].tf_name}Grad" if origin.op in registry else "output_gradients"
+    op = None if origin.op is None else op_shown_as(origin.op)
+    name = "output_gradients" if op is None else f"{op.tf_name}Grad"
     return _error(origin, _everywhere_text(origin, name, value, 0, 1))
 
 

@@ -16,6 +16,7 @@ from gradtape._src.call_sites import Line
 from gradtape._src.core.tape import Record
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.inspect import events
+from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.inspect.tables import line_text
 from gradtape._src.tensor import CONSTANT, Tensor
 from gradtape._src.variable import Variable, peek, unwrapped
@@ -46,6 +47,8 @@ class Row:
     """Whether the target depends on it; None if no target was named."""
     differentiable: bool
     attrs: str
+    scope: str = ""
+    """The layer of Keras or `tf.name_scope` that it ran in, on a tape with `lines=True`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,7 @@ def _freed(tape: Tape) -> _Known:
 
 def _rows(tape: Tape, known: _Known, lines: dict[int, Line], used: set[int] | None) -> list[Row]:
     forward, backward = ({}, {}) if tape._profiler is None else tape._profiler.times()
+    scopes = events.scopes_of(tape)
     rows = []
     for i, (op, inputs, output, _, attrs, dtype) in enumerate(known.records):
         outputs = output if type(output) is tuple else (output,)
@@ -163,7 +167,7 @@ def _rows(tape: Tape, known: _Known, lines: dict[int, Line], used: set[int] | No
         rows.append(
             Row(
                 i,
-                op.name,
+                shown_op(op),
                 tuple(inputs),
                 outputs,
                 tuple([known.shapes.get(uid) for uid in outputs]),
@@ -175,6 +179,7 @@ def _rows(tape: Tape, known: _Known, lines: dict[int, Line], used: set[int] | No
                 None if used is None else i in used,
                 op.differentiable,
                 _attrs_text(attrs),
+                scopes.get(outputs[0], ""),
             )
         )
     return rows
@@ -334,7 +339,7 @@ def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holdin
             else:
                 kind = "result" if uid in made else "input"
             line = None if lines is None else lines.get(outputs[0])
-            found[owner] = Holding(size, kind, i, op.name, line, tuple(array.shape), _dtype_name(array.dtype))
+            found[owner] = Holding(size, kind, i, shown_op(op), line, tuple(array.shape), _dtype_name(array.dtype))
     return list(found.values())
 
 

@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradtape._src.call_sites import user_frame
-from gradtape._src.core.primitive import CATEGORIES, registry
+from gradtape._src.core.primitive import CATEGORIES
 from gradtape._src.inspect import layout
 from gradtape._src.inspect.layout import Box
+from gradtape._src.inspect.op_names import op_shown_as
 from gradtape._src.inspect.op_table import OpTable, Row, Source, op_table
 from gradtape._src.inspect.tables import bytes_text, line_text, plural, shape_text, time_text
 from gradtape._src.tensor import CONSTANT, Tensor
@@ -39,7 +40,8 @@ def kind_of(op: str, differentiable: bool) -> str:
     """
     if not differentiable:
         return "no gradient"
-    return registry[op].category if op in registry else "other"
+    found = op_shown_as(op)
+    return "other" if found is None else found.category
 
 
 # -- the graph -------------------------------------------------------------------------------------------------------
@@ -156,10 +158,21 @@ class _Picture:
 
     @staticmethod
     def _words(rows: Sequence[Row]) -> str:
+        """The layer or scope that all of the ops ran in, or else their names."""
+        shared = _common_scope(rows)
+        if shared:
+            return shared
         if len(rows) <= 4:
             return " → ".join(row.op for row in rows)
         common = Counter(row.op for row in rows).most_common(3)
         return ", ".join(f"{op} {TIMES}{n}" if n > 1 else op for op, n in common) + ("…" if len(common) == 3 else "")
+
+
+def _common_scope(rows: Sequence[Row]) -> str:
+    """The scope that ops have in common (`model/dense` of `model/dense/act` and `model/dense`), or an empty text."""
+    paths = [row.scope.split("/") if row.scope else [] for row in rows]
+    levels = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
+    return "/".join(level[0] for level in levels)
 
 
 def _output_text(row: Row) -> str:
@@ -272,6 +285,8 @@ def _op_data(picture: _Picture, i: int, number: dict[int, int], lines: dict[str,
     graph, box = picture.graph, picture.ops[i]
     row = graph.rows[i]
     text = "" if row.line is None else f"{row.line[0]}:{row.line[1]}"
+    cell = line_text(row.line)
+    text = cell if cell.startswith("cell ") else text
     return [
         row.index,
         row.op,
@@ -287,7 +302,7 @@ def _op_data(picture: _Picture, i: int, number: dict[int, int], lines: dict[str,
         -1 if row.used is None else int(row.used),
         KINDS.index(kind_of(row.op, row.differentiable)),
         (1 if i in graph.targets else 0) | (2 if i in graph.requested else 0),
-        row.attrs,
+        " · ".join(filter(None, (row.scope, row.attrs))),
     ]
 
 
@@ -446,6 +461,8 @@ def _svg_op(graph: _Graph, box: Box) -> str:
 
 def _facts_text(row: Row) -> str:
     facts = [f"#{row.index} {row.op} {_output_text(row)} {', '.join(dict.fromkeys(row.dtypes))}"]
+    if row.scope:
+        facts.append(row.scope)
     if row.saved is not None:
         facts.append(f"saved {bytes_text(row.saved)}")
     if row.forward is not None:

@@ -26,6 +26,7 @@ from gradtape._src import forks
 from gradtape._src.core.fast.calls import write_vjps
 from gradtape._src.core.observe import Observer, wrap_kernels
 from gradtape._src.core.tape import Record
+from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.inspect.op_table import array_bytes, op_table
 from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text, time_text
 
@@ -116,7 +117,7 @@ class Profiler(Observer):
         last = _clock.last
         if last is not None and last[0] is op:
             _, start, end = last
-            self.forward.append(Span(uid, op.name, start, end, threading.get_ident()))
+            self.forward.append(Span(uid, shown_op(op), start, end, threading.get_ident()))
             self._taken += end - start
 
     def _new_bytes(self, values: tuple[Any, ...]) -> int:
@@ -161,7 +162,7 @@ class _Timer(Observer):
     def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
         output = record.output
         uid = output[0] if type(output) is tuple else output
-        self.spans.append(Span(uid, record.op.name, self._started, _now(), self._thread))
+        self.spans.append(Span(uid, shown_op(record.op), self._started, _now(), self._thread))
         self._started = _now()
 
 

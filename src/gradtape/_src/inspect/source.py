@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import linecache
-import os
 from collections.abc import Iterator
 from functools import lru_cache
 from types import FrameType
 from typing import Any
 
-from gradtape._src.call_sites import Line
+from gradtape._src.call_sites import Line, shown_line
 
 
 # -- names -----------------------------------------------------------------------------------------------------------
@@ -44,8 +43,8 @@ def _inside(value: Any, holder: Any) -> str | None:
 
 # -- lines -----------------------------------------------------------------------------------------------------------
 def shown(where: Line | None) -> str:
-    """`train.py:12`."""
-    return "" if where is None else f"{os.path.basename(where[0])}:{where[1]}"
+    """`train.py:12`, or `cell [4], line 2`."""
+    return shown_line(where)
 
 
 def statement_at(where: Line | None) -> str:
@@ -186,6 +185,27 @@ def made_variable(attribute: str, frame: FrameType | None) -> Iterator[bool]:
 def _makes_variable(value: ast.expr) -> bool:
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
     return any(ast.unparse(call.func).rpartition(".")[2] in ("Variable", "add_weight") for call in calls)
+
+
+def made_of(target: str, frame: FrameType | None) -> list[str]:
+    """The names that a target is made from, as the assignments around a frame read, directly or through others."""
+    found: list[str] = []
+    waiting = [target]
+    while waiting and len(found) < 50:
+        for _, value in assignments(waiting.pop(), frame):
+            names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+            new = [name for name in sorted(names - {*found, target}) if assignments(name, frame)]
+            found += new
+            waiting += new
+    return found
+
+
+def calls_assigned(name: str, frame: FrameType | None, methods: tuple[str, ...]) -> Iterator[tuple[Line, str]]:
+    """The calls `x.method(...)` of these methods in what is assigned to a name: line and `x.method`."""
+    for where, value in assignments(name, frame):
+        for node in ast.walk(value):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
+                yield where, ast.unparse(node.func)
 
 
 def built_from(target: str, source: str, frame: FrameType | None) -> list[str]:

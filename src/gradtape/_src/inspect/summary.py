@@ -61,6 +61,7 @@ class Summary(Report):
                 (Column("forward", True), [None if r.forward is None else time_text(r.forward) for r in rows]),
                 (Column("backward", True), [None if r.backward is None else time_text(r.backward) for r in rows]),
                 (Column("used"), [None if r.used is None else ("yes" if r.used else "no") for r in rows]),
+                (Column("layer"), [r.scope or None for r in rows]),
                 (Column("line"), [line_text(r.line) for r in rows]),
             ]
         )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from gradtape._src.call_sites import Line
+from gradtape._src.call_sites import Line, shown_line
 from gradtape._src.notebook import bytes_text as bytes_text
 
 
@@ -26,7 +25,7 @@ def time_text(ns: float | None) -> str:
 
 def line_text(line: Line | None) -> str:
     """`train.py:12`, or nothing where it is not known."""
-    return "" if line is None else f"{os.path.basename(line[0])}:{line[1]}"
+    return shown_line(line)
 
 
 def shape_text(shape: Sequence[int] | None) -> str:

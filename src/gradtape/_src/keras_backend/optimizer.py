@@ -12,6 +12,7 @@ from gradtape._src.conversion import convert
 from gradtape._src.distribute.context import get_replica_context, has_strategy
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.indexed_slices import IndexedSlices
+from gradtape._src.inspect.explain import why_none
 from gradtape._src.keras_backend.core import cast, dense
 from gradtape._src.tf import clip
 from gradtape._src.variable import Variable, copies_of, is_distributed, unwrapped
@@ -51,6 +52,19 @@ class Optimizer(base_optimizer.BaseOptimizer):
         if self.loss_scale_factor is not None:  # Keras divides by an operator, which slices have not
             grads = [convert(g) if isinstance(g, IndexedSlices) else g for g in grads]
         super().apply(grads, trainable_variables)
+
+    def _filter_empty_gradients(self, grads: Any, vars: Any) -> Any:
+        """Keras' error for variables without gradients, with the reason that the tape knows."""
+        grads = list(grads)
+        if not grads or any(g is not None for g in grads):
+            return super()._filter_empty_gradients(grads, vars)
+        try:
+            return super()._filter_empty_gradients(grads, vars)
+        except ValueError as error:
+            why = why_none([unwrapped(v) for v in vars], most=3)
+            if not why:
+                raise
+            raise ValueError(f"{error}\n{why}") from None
 
     def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
         """In a replica of a strategy: add the gradients of all replicas up, then update every copy."""

@@ -15,6 +15,7 @@ from gradtape._src.arrays.symbolic import current_graph, is_known
 from gradtape._src.conversion import convert, is_library, operand
 from gradtape._src.core.composites import dispatched
 from gradtape._src.dtypes import DType, as_dtype, float32
+from gradtape._src.inspect.live import LiveView as LiveView
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.ops import array, math, scatter
 from gradtape._src.tensor import Tensor
@@ -634,6 +635,7 @@ def get_log_device_placement() -> bool:
 # -- the namespace: TensorFlow's names, and nothing else -------------------------------------------------------------
 __all__ = [
     "Assert",
+    "LiveView",
     "assert_all_finite",
     "assert_equal",
     "assert_greater",

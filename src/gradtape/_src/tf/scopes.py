@@ -10,6 +10,7 @@ from typing import Any
 from numpy import ndarray
 
 from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.call_sites import scope_finders
 from gradtape._src.devices import device_scope
 from gradtape._src.function.modes import init_scope as init_scope
 from gradtape._src.interrupts import setting
@@ -57,6 +58,9 @@ def get_current_name_scope() -> str:
     a/b
     """
     return name_prefix.get().rstrip("/")
+
+
+scope_finders.append(get_current_name_scope)
 
 
 def device(device_name: Any) -> AbstractContextManager[None]:

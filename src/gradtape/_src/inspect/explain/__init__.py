@@ -1,7 +1,7 @@
 """`tape.explain(target, sources)`: why a source has a gradient, or has none, and what to do about it."""
 
 from gradtape._src.inspect.explain.explanation import Explanation, Explanations, NoneGradientWarning, Reason, Step
-from gradtape._src.inspect.explain.requests import explain, explained, policy, report, set_policy
+from gradtape._src.inspect.explain.requests import explain, explained, policy, report, set_policy, why_none
 from gradtape._src.inspect.explain.words import INSTEAD, dtype_of_numpy, shown_op, tensor_function
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "set_policy",
     "shown_op",
     "tensor_function",
+    "why_none",
 ]

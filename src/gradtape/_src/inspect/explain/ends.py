@@ -13,6 +13,20 @@ from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable
 
 
+def reason_of_order(case: Case) -> Explanation | None:
+    """The source was computed from the target: the arguments are in the wrong order."""
+    if not any(uid in case.facts.roots or uid in case.facts.variables for uid in case.uids):
+        return None  # two results of which one comes first are no mistake in the order
+    if not any(case.facts.path(uid, [case.uid], differentiable=True) for uid in case.uids):
+        return None
+    return case.no(
+        Reason.SWAPPED,
+        f"{case.name} was computed from {case.target}, and not the other way round.",
+        f"Did you swap target and sources? gradient(target, sources): tape.gradient({case.python or 'y'}, "
+        f"{case.target if case.target != 'the target' else 'x'}).",
+    )
+
+
 def reason_of_dtypes(case: Case) -> Explanation | None:
     if not is_differentiable(array_of(case.source)):
         dtype = case.source.dtype.name

@@ -9,7 +9,7 @@ from gradtape._src.inspect.explain.case import Case
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
 from gradtape._src.inspect.explain.paths import blocked
 from gradtape._src.inspect.explain.words import tensor_function
-from gradtape._src.inspect.source import calls_at, name_of, shown
+from gradtape._src.inspect.source import calls_assigned, calls_at, made_of, name_of, shown
 
 
 def reason_of_escapes(case: Case) -> Explanation | None:
@@ -37,6 +37,22 @@ def reason_of_escapes(case: Case) -> Explanation | None:
         position = next(i for i, uid in enumerate(best.inputs) if uid in made)
         return blocked(case, best, position, [*first, (best, position)], certain=certain)
     return stored_in_variable(case, best, certain) if best.what == "assign" else left_library(case, best, certain)
+
+
+def reason_of_predict(case: Case) -> Explanation | None:
+    """What the target is made from came out of `model.predict`, which returns NumPy arrays."""
+    if case.frame is None or case.target == "the target":
+        return None
+    for name in (case.target, *made_of(case.target, case.frame)):
+        for where, method in calls_assigned(name, case.frame, ("predict", "predict_on_batch")):
+            model = method.rpartition(".")[0]
+            return case.no(
+                Reason.LEFT_LIBRARY,
+                f"{method} at {shown(where)} returns NumPy arrays; what is computed from them is a constant.",
+                f"Call the model in place of predict: {model}(x).",
+                where=where,
+            )
+    return None
 
 
 def _candidates(case: Case, made: set[int], branches: set[int], known: bool, plain: bool) -> list[tuple[int, Any]]:

@@ -47,6 +47,7 @@ class Reason(Enum):
     USED_UP = "the tape is used up"
     NEVER_ENTERED = "the tape was never entered"
     NEVER_READ = "the variable was never read"
+    SWAPPED = "target and sources are swapped"
     UNRELATED = "the target does not depend on it"
 
 

@@ -7,8 +7,8 @@ import threading
 from gradtape._src.autodiff.arguments import array_of
 from gradtape._src.dtypes import dtype_of
 from gradtape._src.inspect.explain.case import Case
-from gradtape._src.inspect.explain.ends import reason_of_dtypes, reason_of_source, reason_of_target
-from gradtape._src.inspect.explain.escapes import reason_of_escapes
+from gradtape._src.inspect.explain.ends import reason_of_dtypes, reason_of_order, reason_of_source, reason_of_target
+from gradtape._src.inspect.explain.escapes import reason_of_escapes, reason_of_predict
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
 from gradtape._src.inspect.explain.paths import connected, reason_on_path
 from gradtape._src.inspect.source import shown
@@ -33,7 +33,8 @@ def find_reason(case: Case) -> Explanation:
     if path is not None and all(is_differentiable(array_of(t)) for t in case.targets):
         return connected(case, path)
     whole = facts.path(case.uid, case.uids, differentiable=False)
-    found = reason_on_path(case, whole) or reason_of_dtypes(case) or reason_of_target(case) or reason_of_source(case)
+    found = reason_on_path(case, whole) or reason_of_order(case) or reason_of_dtypes(case)
+    found = found or reason_of_predict(case) or reason_of_target(case) or reason_of_source(case)
     if found is not None:
         return found
     if not facts.complete and not known and case.tracked:

@@ -62,6 +62,18 @@ def report(tape: Tape, method: str, targets: list[Any], sources: list[Any], lost
         warnings.warn(f"GradientTape.{method}: {explanation.one_line}", NoneGradientWarning, stacklevel=level + 1)
 
 
+def why_none(variables: list[Any], most: int) -> str:
+    """Why the last gradient call that gave None gave it for these variables, in a line each; empty if not known."""
+    tape = None if settings.last_unconnected is None else settings.last_unconnected()
+    lost = [] if tape is None else [v for v in variables if getattr(v, "uid", None) in tape._unconnected]
+    if tape is None or not lost:
+        return ""
+    found = explained(tape, list(tape._lost_targets), lost[:most], user_frame())
+    lines = [f"  {explanation.one_line}" for explanation in found]
+    rest = len(lost) - most
+    return "\n".join([*lines, f"  … and {rest} more."] if rest > 0 else lines)
+
+
 def policy() -> str:
     """What happens when a gradient is None: "none", "warn" or "raise"."""
     return settings.none_policy

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from gradtape._src.core.primitive import registry
+from gradtape._src.inspect.op_names import shown_op as shown_op
 
 LIKELY = "This is the likeliest reading of what was recorded; GradientTape(lines=True) sees more."
 INSTEAD = {
@@ -30,13 +31,6 @@ _OF_NUMPY = {
     "vstack": "tf.concat",
 }
 """NumPy's functions that are no primitives under that name."""
-
-
-def shown_op(op: Any) -> str:
-    """The name under which users know a primitive."""
-    if op.name == "getitem":
-        return "[…]"
-    return str(op.names[0].rpartition(".")[2] if op.names else op.name)
 
 
 def tensor_function(name: str) -> str:

@@ -1,18 +1,74 @@
-"""The progress bar of the commands: one line on standard error that grows, and nothing at all in a pipe or a file."""
+"""Progress of what takes long: a line on standard error in a terminal or a notebook, nothing in a pipe or a file."""
 
 from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
-from typing import TextIO
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO, TypeVar
 
-from gradtape._src.cli.terminal import fits
+__all__ = ["Progress", "fits", "over", "waiting"]
 
-__all__ = ["Progress"]
+Item = TypeVar("Item")
 
 _PATIENCE = 0.3
 """Seconds of work before a bar appears: what is quicker than that needs none."""
+
+
+SLOW = 2.0
+"""Seconds before a computation that may be long says how far it is."""
+
+
+def fits(text: str, stream: TextIO) -> bool:
+    """Whether a stream's encoding has all of these characters."""
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def is_interactive(stream: TextIO | None) -> bool:
+    """Whether a person sees what is written: a terminal, or a cell of a notebook."""
+    return stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel"))
+
+
+def over(items: Sequence[Item], what: str) -> Iterator[Item]:
+    """The items, with a bar if they take long.
+
+    >>> list(over([1, 2, 3], "rows"))
+    [1, 2, 3]
+    """
+    if len(items) < 2 or not is_interactive(sys.stderr):
+        yield from items
+        return
+    with Progress(len(items), patience=SLOW) as progress:
+        for item in items:
+            yield item
+            progress.step(what)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say what is being waited for, if the block takes long.
+
+    >>> with waiting("compiling"):
+    ...     pass
+    """
+    stream = sys.stderr
+    if not is_interactive(stream):
+        yield
+        return
+    timer = threading.Timer(SLOW, lambda: stream.write(f"{what} …\n"))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Progress:
@@ -26,7 +82,7 @@ class Progress:
     def __init__(self, total: int, stream: TextIO | None = None, patience: float = _PATIENCE) -> None:
         self.total, self.done, self.note = max(total, 1), 0, ""
         self._stream = sys.stderr if stream is None else stream
-        self._on = self._stream.isatty()
+        self._on = is_interactive(self._stream)
         self._full, self._empty = ("━", "─") if fits("━─", self._stream) else ("#", ".")
         self._start = time.monotonic()
         self._next = self._start + patience

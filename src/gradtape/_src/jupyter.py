@@ -1,0 +1,64 @@
+"""Magics for notebooks: `%%tape` records a cell and shows the tape, `%%explain` says why a gradient is None.
+
+%load_ext gradtape
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradtape._src.inspect.gradient_tape import GradientTape
+from gradtape._src.tensor import Tensor
+
+__all__ = ["load"]
+
+
+def load(shell: Any) -> None:
+    """Register the magics; `%load_ext gradtape` calls this."""
+    shell.register_magic_function(lambda line, cell: tape_cell(shell, line, cell), "cell", "tape")
+    shell.register_magic_function(lambda line, cell: explain_cell(shell, line, cell), "cell", "explain")
+
+
+def tape_cell(shell: Any, line: str, cell: str) -> Any:
+    """`%%tape [TARGET [SOURCE ...]]`: run the cell on a tape and show it; the tape is then called `tape`.
+
+    The tape is persistent and knows lines. Sources that are tensors and exist before the cell runs are watched.
+    """
+    names = line.split()
+    tape = _recorded(shell, cell, names[1:])
+    if tape is None:
+        return None
+    target, *sources = (_found(shell, name) for name in names) if names else (None,)
+    return tape.show(target=target, sources=dict(zip(names[1:], sources, strict=True)) or None)
+
+
+def explain_cell(shell: Any, line: str, cell: str) -> Any:
+    """`%%explain TARGET SOURCE [SOURCE ...]`: run the cell on a tape, and explain the gradient of each source."""
+    names = line.split()
+    if len(names) < 2:
+        raise ValueError("%%explain needs the names of a target and of at least one source: %%explain loss w b")
+    tape = _recorded(shell, cell, names[1:])
+    if tape is None:
+        return None
+    target, *sources = (_found(shell, name) for name in names)
+    return tape.explain(target, sources[0] if len(sources) == 1 else sources)
+
+
+def _recorded(shell: Any, cell: str, watched: list[str]) -> GradientTape | None:
+    """Run a cell on a tape; None if it raised an error, which the shell has shown."""
+    tape = GradientTape(persistent=True, lines=True)
+    with tape:
+        for name in watched:
+            value = shell.user_ns.get(name)
+            if isinstance(value, Tensor):
+                tape.watch(value)
+        result = shell.run_cell(cell)
+    if not result.success:
+        return None
+    shell.user_ns["tape"] = tape
+    return tape
+
+
+def _found(shell: Any, name: str) -> Any:
+    """What a name, or an expression such as `model.w`, stands for in the notebook."""
+    return eval(name, shell.user_ns)
