@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+import sys
+from pathlib import Path
 
 import pytest
 
 import gradtape
 from gradtape._src import errors
+
+ROOT = Path(__file__).parent.parent
 
 CODES = {
     "CancelledError": 1,
@@ -105,3 +110,25 @@ def test_a_name_that_is_missing_has_a_reason(name, why):
     with pytest.raises(AttributeError, match=f"has no attribute '{name}.*{why}") as caught:
         getattr(gradtape, name)
     assert (caught.value.name, caught.value.obj) == (name, gradtape)
+
+
+@pytest.mark.parametrize("extra", ["xla", "keras", "cuda", "all"])
+def test_extras_that_need_a_newer_python(extra: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
+    assert errors.install(extra) == f"gradtape[{extra}] needs Python 3.11 or newer, and this is Python 3.10"
+    assert errors.install("viz") == "pip install 'gradtape[viz]'"
+    monkeypatch.setattr(sys, "version_info", (3, 11, 0))
+    assert errors.install(extra) == f"pip install 'gradtape[{extra}]'"
+
+
+def test_the_advice_is_as_the_extras_are_declared():
+    """The markers in pyproject.toml, and no advice in the sources that does not know them."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert text.count("python_version >= '3.11'") == 4
+    plain = [
+        f"{file.name}: {line.strip()}"
+        for file in (ROOT / "src").rglob("*.py")
+        for line in file.read_text("utf-8").splitlines()
+        if re.search(r"pip install 'gradtape\[(?:xla|keras|cuda|all)\]", line)
+    ]
+    assert plain == []

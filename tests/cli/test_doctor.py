@@ -62,6 +62,8 @@ def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     for piece in (
         "packages",
         "engines",
+        "keras",
+        "compiled programs",
         "linear algebra",
         "speed",
         "self-check",

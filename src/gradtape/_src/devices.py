@@ -246,7 +246,7 @@ def jax_device(device: Device) -> Any:
         "JAX, which gradtape reaches other devices through, finds none of this kind here: pip install 'jax[cuda12]' "
         "brings support for NVIDIA's."
         if has_jax()
-        else "Other devices than the processor need JAX: pip install 'gradtape[xla]'."
+        else f"Other devices than the processor need JAX: {errors.install('xla')}."
     )
     raise errors.InvalidArgumentError(
         None,
@@ -297,7 +297,7 @@ def set_engine(name: str) -> None:
         raise ValueError(f"Unknown engine: {name!r}. Use 'numpy' or 'xla'.")
     if name == "xla":
         if not has_jax():
-            raise ImportError("The XLA engine needs JAX, which is not installed: pip install 'gradtape[xla]'.")
+            raise ImportError(f"The XLA engine needs JAX, which is not installed: {errors.install('xla')}.")
         _default_target = jax_devices("CPU")[0]
         _install(_default_target)
         _engine = name

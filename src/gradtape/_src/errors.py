@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeVar
 
 OK = 0
@@ -391,6 +392,22 @@ def out_of_memory(shape: Any, dtype: Any, op: str) -> ResourceExhaustedError:
 def brackets(shape: Any) -> str:
     """A shape as kernels print it: [2,3]."""
     return "[" + ",".join(str(n) for n in shape) + "]"
+
+
+NEEDS_PYTHON = (3, 11)
+"""What the packages of the extras `xla`, `cuda` and `keras` need; without it pip installs gradtape alone."""
+
+
+def install(extra: str) -> str:
+    """How to install an extra: pip's command, or the Python that it needs.
+
+    >>> install("viz")
+    "pip install 'gradtape[viz]'"
+    """
+    if extra in ("all", "cuda", "keras", "xla") and sys.version_info < NEEDS_PYTHON:
+        have, needed = (".".join(map(str, v[:2])) for v in (sys.version_info, NEEDS_PYTHON))
+        return f"gradtape[{extra}] needs Python {needed} or newer, and this is Python {have}"
+    return f"pip install 'gradtape[{extra}]'"
 
 
 __all__ = [

@@ -41,7 +41,7 @@ def _autograph_advice() -> str:
 
     if importlib.util.find_spec("malt") is not None:
         return ""
-    return " Here AutoGraph is not installed: pip install 'gradtape[xla]' brings it."
+    return f" Here AutoGraph is not installed: {errors.install('xla')}."
 
 
 class Reference:

@@ -21,6 +21,9 @@ import numpy as np
 import gradtape as tf
 from gradtape._src.cli.arguments import Parser
 from gradtape._src.cli.terminal import Printer
+from gradtape._src.compilation_cache import default_folder
+from gradtape._src.errors import install
+from gradtape._src.notebook import bytes_text
 from gradtape._src.progress import Progress
 from gradtape._src.tf import config
 from gradtape._src.version import __version__
@@ -44,10 +47,10 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_
 _PACKAGES = {  # the distribution, and what it is to gradtape
     "numpy": "required",
     "ml_dtypes": "required",
-    "jax": "for compiled functions: pip install 'gradtape[xla]'",
-    "keras": "for tf.keras: pip install 'gradtape[keras]'",
-    "matplotlib": "for pictures: pip install 'gradtape[viz]'",
-    "pillow": "for image files: pip install 'gradtape[viz]'",
+    "jax": f"for compiled functions: {install('xla')}",
+    "keras": f"for tf.keras: {install('keras')}",
+    "matplotlib": f"for pictures: {install('viz')}",
+    "pillow": f"for image files: {install('viz')}",
     "tensorflow": "not needed",
 }
 _PROGRAM = (
@@ -74,6 +77,8 @@ def examine(note: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
         "packages": {name: _version(name) for name in _PACKAGES},
         "engines": _engines(),
         "device": _device(),
+        "keras_backend": _keras_backend(),
+        "cache": _cache(),
         "blas": _blas(),
         "threads": _threads(),
     }
@@ -98,10 +103,8 @@ def _engines() -> dict[str, dict[str, Any]]:
     engines: dict[str, dict[str, Any]] = {
         "numpy": {"ready": True, "devices": [device.device_type for device in config.list_physical_devices("CPU")]}
     }
-    if importlib.util.find_spec("gradtape._src.arrays.xla") is None:
-        engines["xla"] = {"ready": False, "why": "planned: not in this version"}
-    elif importlib.util.find_spec("jax") is None:
-        engines["xla"] = {"ready": False, "why": "needs JAX: pip install 'gradtape[xla]'"}
+    if importlib.util.find_spec("jax") is None:
+        engines["xla"] = {"ready": False, "why": f"needs JAX: {install('xla')}"}
     else:
         engines["xla"] = {"ready": True, "devices": _jax_devices()}
     return engines
@@ -128,8 +131,33 @@ def _device() -> dict[str, str]:
             "why": "the first accelerator that JAX finds; GRADTAPE_DEVICE=CPU or tf.device change it",
         }
     if importlib.util.find_spec("jax") is None:
-        return {"name": found, "why": "other devices need JAX: pip install 'gradtape[cuda]' for NVIDIA's GPUs"}
-    return {"name": found, "why": "JAX finds no accelerator: pip install 'gradtape[cuda]' for NVIDIA's GPUs"}
+        return {"name": found, "why": f"other devices need JAX: {install('cuda')} for NVIDIA's GPUs"}
+    return {"name": found, "why": f"JAX finds no accelerator: {install('cuda')} for NVIDIA's GPUs"}
+
+
+def _keras_backend() -> dict[str, str] | None:
+    """The backend that `import keras` selects, and why; None without Keras. Keras itself is not imported."""
+    if importlib.util.find_spec("keras") is None:
+        return None
+    named = os.environ.get("KERAS_BACKEND")
+    if named:
+        return {"name": named, "why": f"KERAS_BACKEND={named}"}
+    file = Path(os.environ.get("KERAS_HOME", Path.home() / ".keras")) / "keras.json"
+    chosen = ""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        chosen = str(json.loads(file.read_text("utf-8")).get("backend", ""))
+    if chosen and not (chosen == "tensorflow" and importlib.util.find_spec("tensorflow") is None):
+        return {"name": chosen, "why": f"{file} says so; tf.keras is gradtape's"}
+    return {"name": "gradtape", "why": "nothing selects another one"}
+
+
+def _cache() -> dict[str, Any]:
+    """Where compiled programs are stored, and how much is there."""
+    folder = default_folder()
+    if folder is None:
+        return {"folder": None, "files": 0, "bytes": 0}
+    files = [file for file in folder.rglob("*") if file.is_file()] if folder.is_dir() else []
+    return {"folder": str(folder), "files": len(files), "bytes": sum(file.stat().st_size for file in files)}
 
 
 def _blas() -> dict[str, Any]:
@@ -317,6 +345,15 @@ def _problems(findings: dict[str, Any]) -> list[dict[str, str]]:
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------
+def _show_stored(findings: dict[str, Any], printer: Printer) -> None:
+    backend, cache = findings["keras_backend"], findings["cache"]
+    if backend is not None:
+        _section(printer, "keras", [["backend", backend["name"], backend["why"]]])
+    stored = f"{cache['files']} files, {bytes_text(cache['bytes'])}"
+    place = "off: GRADTAPE_CACHE" if cache["folder"] is None else cache["folder"]
+    _section(printer, "compiled programs", [["stored", stored, place]])
+
+
 def _show_linear_algebra(threads: dict[str, Any], blas: dict[str, Any], printer: Printer) -> None:
     quota = f", limited to the time of {threads['quota']:g}" if threads["quota"] else ""
     variables = ", ".join(f"{name}={value}" for name, value in threads["variables"].items())
@@ -342,6 +379,7 @@ def _show(findings: dict[str, Any], printer: Printer) -> None:
         for name, engine in findings["engines"].items()
     ])  # fmt: skip
     _section(printer, "device", [[findings["device"]["name"], findings["device"]["why"]]])
+    _show_stored(findings, printer)
     _show_linear_algebra(findings["threads"], findings["blas"], printer)
     seconds, rows = findings["import_seconds"], []
     if seconds is not None:

@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import gradtape
+from gradtape._src.errors import install
 from gradtape._src.hooks import tensorflow_python
 from gradtape._src.reasons import FIRST_VERSION, REFUSED, RENAMED, reason_within
 
@@ -62,7 +63,7 @@ def judge(name: str, call: Call | None = None) -> Verdict:
     """
     found, absent = _find(name)
     if isinstance(found, _NeedsKeras):
-        return Verdict(NOTE, "needs Keras 3: pip install 'gradtape[keras]'")
+        return Verdict(NOTE, f"needs Keras 3: {install('keras')}")
     if found is _ABSENT:
         return Verdict(MISSING, _why_missing(name, absent))
     if name in REFUSED:

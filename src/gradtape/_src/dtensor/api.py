@@ -18,6 +18,7 @@ from gradtape._src.conversion import convert, wrap
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.devices import Device, has_jax, logical_devices
 from gradtape._src.dtensor.layout import Layout, Mesh, MeshDims, device_of, pairs_of
+from gradtape._src.errors import install
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.interrupts import setting
 from gradtape._src.tensor import Tensor
@@ -138,7 +139,7 @@ def create_mesh(
     [1]
     """
     if not has_jax():
-        raise ImportError("DTensor needs JAX, which is not installed: pip install 'gradtape[xla]'.")
+        raise ImportError(f"DTensor needs JAX, which is not installed: {install('xla')}.")
     found: list[Device] = (
         logical_devices((device_type or preferred_device_type()).upper())
         if devices is None

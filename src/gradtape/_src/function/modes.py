@@ -12,6 +12,7 @@ from gradtape._src import forks
 from gradtape._src.active import active
 from gradtape._src.arrays.symbolic import current_graph, graph_traced, is_known
 from gradtape._src.call_sites import logger
+from gradtape._src.errors import install
 from gradtape._src.interrupts import settings
 from gradtape._src.tensor import Tensor
 
@@ -63,8 +64,8 @@ def executor_of(jit_compile: bool | None) -> str:
     if not can_compile():
         if jit_compile:
             warn_once(
-                "jit_compile=True needs JAX, which is not installed: functions run on NumPy. Install it with: "
-                "pip install 'gradtape[xla]'"
+                "jit_compile=True needs JAX, which is not installed: functions run on NumPy. "
+                f"Install it with: {install('xla')}"
             )
         return "numpy"
     if jit_compile is None:

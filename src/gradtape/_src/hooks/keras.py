@@ -244,9 +244,11 @@ def _check_version() -> None:
     from keras.src.version import __version__ as version
 
     if ".".join(version.split(".")[:2]) not in TESTED:
+        from gradtape._src.errors import install
+
         raise ImportError(
             f"This version of gradtape runs Keras {' and '.join(f'{v}.*' for v in TESTED)}, but Keras {version} is "
-            "installed. Install one it was tested with: pip install 'gradtape[keras]'"
+            f"installed. Install one it was tested with: {install('keras')}"
         )
 
 

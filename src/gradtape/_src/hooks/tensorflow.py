@@ -29,6 +29,7 @@ from typing import Any
 
 from gradtape._src import version
 from gradtape._src.dtypes import DType
+from gradtape._src.errors import install
 from gradtape._src.hooks import keras as keras_hook, tensorflow_python
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.inspect.gradient_tape import GradientTape
@@ -210,7 +211,7 @@ def _why_not(fullname: str, part: str, namespace: ModuleType, found: object) -> 
     missing = f"gradtape, which stands in for tensorflow here, has no module {fullname!r}."
     parent = fullname.rpartition(".")[0]
     if part == "keras" and importlib.util.find_spec("keras") is None:
-        return f"{missing} It needs Keras 3: pip install 'gradtape[keras]'"
+        return f"{missing} It needs Keras 3: {install('keras')}"
     if found is not None:
         return f"{missing} {part!r} is no module: write `from {parent} import {part}`."
     if fullname.split(".")[1] in _PRIVATE:

@@ -6,6 +6,7 @@ import os
 import sys
 
 from gradtape._src import call_sites
+from gradtape._src.errors import install
 from gradtape._src.hooks import keras as keras_hook
 
 keras_hook.claim()
@@ -16,7 +17,7 @@ except ModuleNotFoundError as error:
     if error.name != "keras":
         raise
     raise ModuleNotFoundError(
-        "gradtape.keras needs Keras 3, which is not installed: pip install 'gradtape[keras]'", name="keras"
+        f"gradtape.keras needs Keras 3, which is not installed: {install('keras')}", name="keras"
     ) from None
 
 

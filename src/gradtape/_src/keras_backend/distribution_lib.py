@@ -10,6 +10,7 @@ from keras.src.backend.common import global_state
 from gradtape._src.calls import calls
 from gradtape._src.conversion import convert
 from gradtape._src.devices import has_jax, jax_devices, logical_devices, use_several
+from gradtape._src.errors import install
 from gradtape._src.tensor import Tensor
 
 
@@ -86,7 +87,7 @@ def _to_backend_device(device_name: Any) -> Any:
 
 def _to_backend_mesh(device_mesh: Any) -> Any:
     if not has_jax():
-        raise ImportError("keras.distribution needs JAX, which is not installed: pip install 'gradtape[xla]'.")
+        raise ImportError(f"keras.distribution needs JAX, which is not installed: {install('xla')}.")
     from jax.sharding import Mesh
 
     use_several()

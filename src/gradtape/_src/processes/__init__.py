@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from gradtape._src.errors import install
 from gradtape._src.jax_setup import configure
 from gradtape._src.processes import coordinator
 
@@ -32,7 +33,7 @@ _held: list[Any] = []
 
 def connect(addresses: Sequence[str], worker: int) -> None:
     if importlib.util.find_spec("jax") is None:
-        raise ImportError("Several processes need JAX, which is not installed: pip install 'gradtape[xla]'.")
+        raise ImportError(f"Several processes need JAX, which is not installed: {install('xla')}.")
     configure()
     import jax
 

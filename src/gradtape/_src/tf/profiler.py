@@ -30,7 +30,7 @@ def _jax_profiler() -> Any:
         import jax.profiler
     except ImportError as error:
         raise errors.UnavailableError(
-            None, None, "Profiles are made by JAX, which is not installed: pip install 'gradtape[xla]'"
+            None, None, f"Profiles are made by JAX, which is not installed: {errors.install('xla')}"
         ) from error
     return jax.profiler
 
