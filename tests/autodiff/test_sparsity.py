@@ -353,3 +353,16 @@ def test_the_hessian_of_a_lookup():
     with tf.GradientTape(persistent=True) as tape:
         y = tf.reduce_sum(tf.gather(x, [1, 2, 2]) ** 3)
     np.testing.assert_allclose(tape.hessian(y, x), np.diag(6 * x.numpy() * [0, 1, 2, 0, 0]))
+
+
+def test_a_function_with_results_that_no_tape_tracks() -> None:
+    @tf.function
+    def f(x: Any) -> Any:
+        return x[1:] * x[:-1], tf.argmax(x), tf.cast(x > 0.0, tf.int32)
+
+    x = tf.constant([0.5, -0.3, 1.2])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y, _, _ = f(x)
+    found = tf.sparse.to_dense(tape.jacobian(y, x, sparse=True))
+    np.testing.assert_allclose(found, tape.jacobian(y, x))
