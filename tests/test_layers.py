@@ -26,8 +26,8 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("cli",),
     ("public",),  # gradtape, gradtape.math, gradtape.nn, …
     ("hooks.tensorflow", "jupyter", "testing"),
-    ("hooks.tensorflow_python",),
-    ("hooks.private_functions",),
+    ("hooks.tensorflow_python", "hooks.tf_keras"),
+    ("hooks.nest_functions", "hooks.private_functions"),
     ("keras_backend",),
     ("hooks.keras",),
     ("experimental", "saved_model"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import subprocess
 import sys
 
@@ -104,3 +105,92 @@ def test_limits_of_dtypes_take_tensorflows():
     assert tnp.finfo(tf.float16).eps == tnp.finfo("float16").eps
     assert tnp.iinfo(tf.int8).max == 127
     assert tnp.issubdtype(tf.int32, tnp.int32)
+
+
+def test_walks_over_structures_with_paths():
+    nest = tensorflow_python.find("util.nest")
+    Point = collections.namedtuple("Point", "x y")
+    tree = {"b": [1, (2, 3)], "a": Point(4, 5)}
+    assert list(nest.yield_flat_paths(tree)) == [("a", "x"), ("a", "y"), ("b", 0), ("b", 1, 0), ("b", 1, 1)]
+    assert nest.flatten_with_joined_string_paths(tree)[0] == ("a/x", 4)
+    assert nest.map_structure_with_tuple_paths(lambda path, x: (path[0], x), [1, [2]]) == [(0, 1), [(1, 2)]]
+    assert nest.map_structure_up_to({"a": 0, "b": 0}, len, tree) == {"a": 2, "b": 2}
+    assert nest._sequence_like(Point(0, 0), [1, [2]]) == Point(1, [2])
+    assert next(nest._yield_value(tree)) == Point(4, 5)
+    assert nest.get_traverse_shallow_structure(lambda s: not isinstance(s, tuple), tree) == {
+        "a": False,
+        "b": [True, False],
+    }
+    nest.assert_shallow_structure([0, 0], [1, [2, 3]])
+    for shallow, whole, error, text in (
+        ([0, 0], 1, TypeError, "input must also be a sequence"),
+        ([0, 0], [1], ValueError, "same sequence length"),
+        ([0, 0], (1, 2), TypeError, "same sequence type"),
+        ({"a": 0}, {"b": 1}, ValueError, "same keys"),
+    ):
+        with pytest.raises(error, match=text):
+            nest.assert_shallow_structure(shallow, whole)
+    nest.assert_shallow_structure([0, 0], (1, 2), check_types=False)
+
+
+def test_small_private_functions(caplog):
+    deprecation = tensorflow_python.find("util.deprecation")
+    old = deprecation.deprecated_alias("old", "new", abs, warn_once=False)
+    with deprecation.silence():
+        assert old(-1) == 1
+    assert not caplog.records
+    inspect = tensorflow_python.find("util.tf_inspect")
+    assert inspect.getfullargspec(tf.rank) == inspect.getfullargspec(lambda input, name=None: None)
+    sizes = tensorflow_python.find("framework.tensor_util").constant_value_as_shape
+    assert sizes(tf.constant([2, -1])).as_list() == [2, None]
+    case = tensorflow_python.find("ops.control_flow_case")._case_helper
+    pairs = [(False, lambda: 1), (True, lambda: 2)]
+    choose = lambda pred, true_fn, false_fn: true_fn() if pred else false_fn()  # noqa: E731
+    assert case(choose, pairs, lambda: 3, False, None) == 2
+    assert case(choose, pairs[:1], lambda: 3, False, None) == 3
+    draw = tensorflow_python.find("ops.random_ops").parameterized_truncated_normal
+    numbers = draw([200], 1.0, 2.0, 0.5, 0.75, seed=1).numpy()
+    assert (numbers >= 0.5).all()
+    assert (numbers <= 0.75).all()
+    operators = [tf.linalg.LinearOperatorIdentity(2), tf.linalg.LinearOperatorDiag([1.0, 2.0])]
+    (total,) = tensorflow_python.find("ops.linalg.linear_operator_addition").add_operators(operators)
+    assert total.to_dense().numpy().tolist() == [[2.0, 0.0], [0.0, 3.0]]
+
+
+def test_autograph_is_malts():
+    pytest.importorskip("malt")
+    parser = tensorflow_python.find("autograph.pyct.parser")
+    assert parser.__name__ == "malt.pyct.parser"
+    assert tensorflow_python.find("autograph.pyct.nothing") is None
+
+
+def test_keras_2_is_keras_3():
+    pytest.importorskip("keras")
+    program = """
+import gradtape
+gradtape.install_as_tensorflow()
+import tf_keras
+import tf_keras.api._v1.keras as v1
+import tf_keras.api._v1.keras.__internal__.legacy.layers as old
+from tf_keras.layers import Dense
+from tf_keras import *
+import tensorflow as tf
+assert Dense is tf.keras.layers.Dense is v1.layers.Dense is layers.Dense and tf_keras.__version__.startswith("3.")
+for missing in (lambda: old.dense, lambda: tf_keras.nothing):
+    try:
+        missing()
+    except AttributeError as error:
+        assert "tf_keras is Keras 2, and gradtape has Keras 3" in str(error)
+    else:
+        raise AssertionError
+try:
+    import tf_keras.nothing
+except ModuleNotFoundError as error:
+    assert "tf_keras.nothing" in str(error)
+from gradtape._src.hooks.tensorflow import uninstall_as_tensorflow
+uninstall_as_tensorflow()
+import sys
+assert not any(name.partition(".")[0] == "tf_keras" for name in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -67,6 +67,16 @@ def _library(name: str, version: str, **facts: Any) -> Library:
     return Library(name, version, **facts)
 
 
+_PROBABILITY_NEEDS = (
+    "absl-py",
+    "six",
+    "decorator",
+    "cloudpickle",
+    "gast",
+    "dm-tree",
+    "numpy<2.4",
+)  # 2.4 has no newshape
+
 LIBRARIES = {
     library.name: library
     for library in (
@@ -137,10 +147,19 @@ LIBRARIES = {
                 "tests/workflow/interfaces/run",
             ),
         ),
+        _library("tensorflow-probability", "0.25.0", needs=_PROBABILITY_NEEDS),
         _library(
-            "tensorflow-probability", "0.25.0", needs=("absl-py", "six", "decorator", "cloudpickle", "gast", "dm-tree")
+            "deepxde",
+            "1.15.0",
+            needs=("scikit-learn", "scikit-optimize", "scipy", "matplotlib", *_PROBABILITY_NEEDS),
+            alone=("tensorflow-probability==0.25.0",),
         ),
-        _library("deepxde", "1.15.0", needs=("scikit-learn", "scikit-optimize", "scipy", "matplotlib")),
+        _library(
+            "gpflow",
+            "2.11.2",
+            needs=("check_shapes", "deprecated", "lark", "multipledispatch", "scipy", "tabulate", *_PROBABILITY_NEEDS),
+            alone=("tensorflow-probability==0.25.0",),
+        ),
         _library("keras-tuner", "1.4.8", needs=("kt-legacy", "six", "grpcio", "protobuf", "requests", "scikit-learn")),
         _library("keras-rs", "0.4.0"),
         _library("keras-hub", "0.32.0", needs=("regex", "kagglehub", "sentencepiece", "tokenizers")),

@@ -302,7 +302,7 @@ _LAZY_NAMES = _homes_of(
     ("tf.operation", "Operation"),
     ("tf.protos", "DeviceSpec make_ndarray make_tensor_proto"),
     ("tf.signal", "fftnd ifftnd irfftnd rfftnd"),
-    ("tf.specs", "type_spec_from_value"),
+    ("tf.specs", "TypeSpec type_spec_from_value"),
     ("tf.strings", "as_string fingerprint"),
 )
 _LAZY_NAMES |= _LAZY_FUNCTIONS
@@ -478,7 +478,7 @@ if _typing.TYPE_CHECKING:
     )
     from gradtape._src.tf.signal import fftnd as fftnd, ifftnd as ifftnd, irfftnd as irfftnd, rfftnd as rfftnd
     from gradtape._src.tf.special import truncatediv as truncatediv
-    from gradtape._src.tf.specs import type_spec_from_value as type_spec_from_value
+    from gradtape._src.tf.specs import TypeSpec as TypeSpec, type_spec_from_value as type_spec_from_value
     from gradtape._src.tf.strings import as_string as as_string, fingerprint as fingerprint
     from gradtape._src.tf.tensor_array import TensorArray as TensorArray
     from gradtape.keras import (

@@ -321,6 +321,7 @@ if _typing.TYPE_CHECKING:
         Prod as Prod,
         Qr as Qr,
         RandomGamma as RandomGamma,
+        RandomGammaGrad as RandomGammaGrad,
         RandomPoisson as RandomPoisson,
         RandomPoissonV2 as RandomPoissonV2,
         RandomShuffle as RandomShuffle,

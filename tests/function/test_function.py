@@ -215,3 +215,20 @@ def test_decorated_before_the_first_call():
     square(tf.constant(2.0))
     with pytest.raises(ValueError, match="cannot be decorated after they have been traced"):
         square._decorate(plus_one)
+
+
+def test_arrays_are_tensors_in_functions_within_functions():
+    kinds = []
+
+    @tf.function
+    def inner(x, rest=None):
+        kinds.append([type(leaf).__name__ for leaf in tf.nest.flatten([x, rest])])
+        return tf.zeros([])
+
+    @tf.function
+    def outer():
+        inner(np.ones(2), {"a": [np.float32(2.0), 3], "b": "text"})
+        return inner(True, 2.5)
+
+    outer()
+    assert kinds == [["Tensor", "Tensor", "int", "str"], ["bool", "float"]]

@@ -178,3 +178,49 @@ def test_references_have_an_order():
     assert (references[0] < references[1]) != (references[0] > references[1])
     with pytest.raises(TypeError, match="Cannot compare wrapped object with unwrapped object"):
         _ = references[0] < 3
+
+
+def test_static_values_of_what_is_no_tensor():
+    shape = tf.constant([2, 3])
+    assert tf.get_static_value(shape).tolist() == [2, 3]
+    assert isinstance(tf.get_static_value(tf.constant(3)), np.int32)
+    for value in (None, 3, [1, 2], "text", tf.int32, object):
+        assert tf.get_static_value(value) is value
+    assert tf.get_static_value(tf.Variable(2)) is None
+    assert tf.get_static_value(tf.ragged.constant([[1]])) is None
+
+
+def test_the_operators_that_libraries_wrap():
+    x = tf.constant([7.0, -7.0])
+    assert {"__add__", "__rdiv__", "__getitem__", "__invert__"} < tf.Tensor.OVERLOADABLE_OPERATORS
+    assert all(hasattr(tf.Tensor, name) for name in tf.Tensor.OVERLOADABLE_OPERATORS)
+    assert x.__div__(2.0).numpy().tolist() == [3.5, -3.5]
+    assert tf.constant([7, -7]).__div__(2).numpy().tolist() == [3, -4]
+    assert x.__rdiv__(14.0).numpy().tolist() == [2.0, -2.0]
+
+
+def test_unique_names_in_a_graph():
+    names = []
+
+    @tf.function
+    def program(x):
+        graph = tf.compat.v1.get_default_graph()
+        names.extend(graph.unique_name(name) for name in ("a", "a", "A", "b", "a_1"))
+        names.append(graph.unique_name("b", mark_as_used=False))
+        names.append(graph.unique_name("b"))
+        return x
+
+    program(tf.constant(1.0))
+    assert names == ["a", "a_1", "A_2", "b", "a_1_1", "b_1", "b_1"]
+
+
+def test_a_scope_of_variables_is_entered_again():
+    v1 = tf.compat.v1
+    with v1.variable_scope("outer"):
+        scope = v1.get_variable_scope()
+    with v1.variable_scope(scope) as entered:
+        assert entered is scope
+        entered.set_caching_device("/cpu:0")
+        assert v1.get_variable("v", [1]).name == "outer/v:0"
+    with v1.variable_scope(v1.get_variable_scope()):
+        assert v1.get_variable("v", [1]).name == "v:0"

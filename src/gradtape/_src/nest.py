@@ -161,10 +161,12 @@ def register_composite(
     components: Callable[[Any], Iterable[Any]],
     rebuild: Callable[[Any, list[Any]], Any],
     sizes: Callable[[Any], Sizes] | None = None,
+    description: Callable[[Any], Any] | None = None,
 ) -> None:
     """Let `expand_composites` take the values of a type apart, and put them together again like a template.
 
     `sizes` says which axes of the components may differ where functions are called: those of all others are fixed.
+    `description` gives what a value is besides its components, hashable; None: nothing, or its text says it.
 
     >>> class Pair:
     ...     def __init__(self, x, y):
@@ -173,7 +175,7 @@ def register_composite(
     >>> flatten([Pair(1, 2), 3], expand_composites=True)
     [1, 2, 3]
     """
-    _COMPOSITES[kind] = _Node(components, rebuild)
+    _COMPOSITES[kind] = _Node(components, rebuild, description)
     if sizes is not None:
         _SIZES[kind] = sizes
     _SOLID.discard(kind)
@@ -195,17 +197,34 @@ def free_axes(structure: Any) -> list[tuple[int, ...]]:
     return found
 
 
+def is_composite(value: Any) -> bool:
+    """Whether `expand_composites` takes a value apart."""
+    return type(value) in _COMPOSITES
+
+
+def description_of(value: Any) -> Any:
+    """What a composite value is besides its components, where its type was registered with a description."""
+    node = _COMPOSITES.get(type(value))
+    return None if node is None or node.description is None else node.description(value)
+
+
 # --- what each kind of structure is made of ---------------------------------------------------------------------------
 
 
 class _Node:
     """How one kind of structure is taken apart, and put together again like a template."""
 
-    __slots__ = ("children", "rebuild")
+    __slots__ = ("children", "description", "rebuild")
 
-    def __init__(self, children: Callable[[Any], Iterable[Any]], rebuild: Callable[[Any, list[Any]], Any]) -> None:
+    def __init__(
+        self,
+        children: Callable[[Any], Iterable[Any]],
+        rebuild: Callable[[Any, list[Any]], Any],
+        description: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.children = children
         self.rebuild = rebuild
+        self.description = description
 
 
 def _sorted_keys(mapping: Mapping[Any, Any]) -> list[Any]:

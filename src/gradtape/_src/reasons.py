@@ -13,7 +13,7 @@ REASONS = [
     (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "graphs of TensorFlow's own"),
     (r"tf\.dtensor$", "use tf.experimental.dtensor"),
     (r"tf\.distribute\.", "machinery of clusters that gradtape does not reach"),
-    (r"tf\.(TensorArraySpec|OptionalSpec|TypeSpec|type_spec_from_value)$",
+    (r"tf\.(TensorArraySpec|OptionalSpec)$",
      "functions do not take values of this kind: use tf.TensorSpec for their tensors"),
     (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
      "use tf.data.Dataset.from_generator with a reader"),

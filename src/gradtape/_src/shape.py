@@ -462,9 +462,9 @@ class VariableSpec:
     """
 
     shape: TensorShape
-    dtype: dtypes.DType
-    trainable: bool
-    alias_id: int
+    dtype: dtypes.DType = dtypes.float32
+    trainable: bool | None = True
+    alias_id: int | None = None
 
     def __repr__(self) -> str:
         facts = f"shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, alias_id={self.alias_id}"

@@ -313,6 +313,8 @@ class Tensor(Operators):
             )
         return bool(value.size and value.item())
 
+    __nonzero__ = __bool__  # its name in Python 2
+
     def __float__(self) -> float:
         return float(self._number("float()"))
 

@@ -127,6 +127,9 @@ def _structure_key(value: Any) -> Any:
         return ("mapping", *keys, *[_structure_key(value[key]) for key in keys])
     if isinstance(value, (list, tuple)):
         return (type(value), *map(_structure_key, value))
+    described = nest.description_of(value)
+    if described is not None:
+        return (type(value), described)
     flat = nest.flatten(value, expand_composites=True)
     if len(flat) == 1 and flat[0] is value:
         return 0

@@ -175,6 +175,12 @@ class ConcreteFunction:
         """The trainable ones among them."""
         return tuple(v for v in self._captured if v.trainable)
 
+    def add_to_graph(self, g: Any = None, overwrite: bool = False) -> None:
+        """Make the function known to a graph: nothing to do, a graph has what its nodes call."""
+
+    def add_gradient_functions_to_graph(self, g: Any = None) -> None:
+        """Make the derivatives of the function known to a graph: nothing to do, they are traced when needed."""
+
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """The signature as text: one line, or with the results below it."""
         args, kwargs = self.structured_input_signature
@@ -384,7 +390,9 @@ class ConcreteFunction:
     def _arguments_of_call(self, tensors: Sequence[Tensor], passed: Sequence[Variable]) -> Arguments:
         """The arguments of a call, where `passed` has each variable once."""
         specs = nest.flatten(self._given, expand_composites=True)
-        return self._arguments(tensors, [passed[s.alias_id] for s in specs if isinstance(s, VariableSpec)])
+        return self._arguments(
+            tensors, [passed[s.alias_id] for s in specs if isinstance(s, VariableSpec) and s.alias_id is not None]
+        )
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.pretty_printed_signature(False)}>"

@@ -13,7 +13,7 @@ import numpy as np
 from gradtape._src import forks, nest
 from gradtape._src.arrays.seeds import OpStreams, drawing_from
 from gradtape._src.arrays.symbolic import Graph, current_graph
-from gradtape._src.conversion import wrap
+from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.function.arguments import Arguments, arguments_of, flattened
@@ -295,6 +295,7 @@ class Function:
         """Become a part of the trace of another function."""
         trace = next((r for r in active_recorders() if isinstance(r, Trace)), None)
         first = 0 if trace is None else len(trace.records)
+        args, kwargs = _with_tensors((args, kwargs))
         with graph.numbering_ops():
             result = call_python(self._python_function, self._autograph, args, kwargs)
         leaves = nest.flatten(result, expand_composites=True)
@@ -388,6 +389,13 @@ class Function:
 def _sees_more(unknown_shapes: set[int]) -> bool:
     """Whether a tape tracks a tensor whose shape was unknown when the function was traced."""
     return any(uid in recorder.tracked for recorder in stack.active_recorders() for uid in unknown_shapes)
+
+
+def _with_tensors(given: Any) -> Any:
+    """Arguments with tensors in the place of NumPy's arrays and numbers."""
+    if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in nest.flatten(given)):
+        return given
+    return nest.map_structure(lambda leaf: convert(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf, given)
 
 
 class BoundFunction:

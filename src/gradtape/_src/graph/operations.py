@@ -91,6 +91,22 @@ class Operation:
 class FuncGraph(Graph):
     """The graph of a function."""
 
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """A name that this has not returned before: with a number, if it has. Case makes no difference."""
+        used: dict[str, int] = self.__dict__.setdefault("_unique_names", {})
+        base = key = name.lower()
+        number = used.get(key, 0)
+        if mark_as_used:
+            used[key] = number + 1
+        while key in used and number:
+            key = f"{base}_{number}"
+            number += 1
+        if key == base:
+            return name
+        if mark_as_used:
+            used[key] = 1
+        return f"{name}_{number - 1}"
+
     def get_operations(self) -> list[Operation]:
         """The inputs and the nodes, in the order in which they run."""
         return list(self._operations())

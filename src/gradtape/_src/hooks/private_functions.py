@@ -1,4 +1,4 @@
-"""Small functions of TensorFlow's private modules that libraries call: decorators, walks over structures, predicates.
+"""Small functions of TensorFlow's private modules that libraries call: decorators, predicates, shapes, conditions.
 
 Each of them does here what it does there; none needs anything of TensorFlow's machinery.
 """
@@ -6,36 +6,59 @@ Each of them does here what it does there; none needs anything of TensorFlow's m
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from gradtape._src import nest
+import numpy as np
+
 from gradtape._src.call_sites import logger
 from gradtape._src.devices import chosen, logical_devices
 from gradtape._src.ops.sparse_tensor import SparseTensor
-from gradtape._src.tf.array import range as _range
+from gradtape._src.raw_ops import public as raw_ops
+from gradtape._src.shape import TensorShape
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import random
+from gradtape._src.tf.array import cast, is_tensor, range as _range
 from gradtape._src.tf.control_flow import vectorized_map
+from gradtape._src.tf.linear_operator import LinearOperatorFullMatrix
 from gradtape._src.tf.protos import DeviceSpec
 from gradtape._src.tf.scopes import executing_eagerly
+from gradtape._src.tf.shaping import get_static_value
 from gradtape._src.tf.sparse_shaping import reorder
 
 __all__ = [
+    "ENABLE_CONTROL_FLOW_V2",
     "Context",
+    "add_operators",
     "as_it_is",
+    "case_helper",
+    "constant_value_as_shape",
     "context",
     "deprecated",
+    "deprecated_alias",
     "deprecated_args",
     "deprecated_endpoints",
-    "flatten_up_to",
-    "flatten_with_joined_string_paths",
-    "is_mapping",
+    "getfullargspec",
     "make_decorator",
-    "map_structure_up_to",
     "nothing",
+    "parameterized_truncated_normal",
     "pfor",
+    "prevent_gradient",
     "run_in_eager_mode",
+    "silence",
     "sparse_reorder",
+    "sticky_attribute_assignment",
 ]
+
+
+_silent: ContextVar[bool] = ContextVar("gradtape_silent_deprecations", default=False)
+
+
+ENABLE_CONTROL_FLOW_V2 = True
+"""Conditions and loops are ops with functions in them."""
 
 
 # -- decorators --------------------------------------------------------------------------------------------------------
@@ -49,7 +72,7 @@ def deprecated(date: str | None, instructions: str, warn_once: bool = True) -> C
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if not said or not warn_once:
+            if (not said or not warn_once) and not _silent.get():
                 said.append(True)
                 when = "in a future version" if date is None else f"after {date}"
                 logger().warning(
@@ -70,7 +93,7 @@ def deprecated_args(date: str | None, instructions: str, *names: Any, **options:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             found = sorted(wanted & set(kwargs))
-            if found:
+            if found and not _silent.get():
                 logger().warning(f"{function.__qualname__}: {', '.join(found)} is deprecated. {instructions}")
             return function(*args, **kwargs)
 
@@ -100,6 +123,28 @@ def make_decorator(target: Any, decorator_func: Any, *args: Any, **kwargs: Any) 
     return functools.update_wrapper(decorator_func, target)
 
 
+def deprecated_alias(deprecated_name: str, name: str, func_or_class: Any, warn_once: bool = True) -> Any:
+    """A function under an older name, whose calls log that it goes away."""
+    if isinstance(func_or_class, type):
+        return func_or_class
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return func_or_class(*args, **kwargs)
+
+    call.__qualname__ = deprecated_name
+    return deprecated(None, f"Please use {name} instead.", warn_once)(call)
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """A block in which nothing is logged about functions that go away."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
 def nothing(*args: Any, **kwargs: Any) -> None:
     """None: what TensorFlow's function finds here, where there is no graph of TensorFlow's."""
 
@@ -125,71 +170,6 @@ def context() -> Context:
     return Context()
 
 
-# -- structures --------------------------------------------------------------------------------------------------------
-def is_mapping(value: Any) -> bool:
-    """Whether a structure is a dictionary or the like."""
-    from collections.abc import Mapping
-
-    return isinstance(value, Mapping)
-
-
-def flatten_up_to(shallow_tree: Any, input_tree: Any, check_types: bool = True, **options: Any) -> list[Any]:
-    """The parts of a structure in the places of the leaves of a shallower one.
-
-    >>> flatten_up_to([0, {"a": 0}], [[1, 2], {"a": (3, 4)}])
-    [[1, 2], (3, 4)]
-    """
-    if not nest.is_nested(shallow_tree):
-        return [input_tree]
-    if not nest.is_nested(input_tree):
-        raise TypeError(
-            f"If shallow structure is a sequence, input must also be a sequence. Input has type: {type(input_tree)}."
-        )
-    if len(shallow_tree) != len(input_tree):
-        raise ValueError(
-            f"The two structures don't have the same sequence length. Input structure has length {len(input_tree)}, "
-            f"while shallow structure has length {len(shallow_tree)}."
-        )
-    pairs = zip(_parts(shallow_tree), _parts(input_tree), strict=True)
-    return [leaf for shallow, part in pairs for leaf in flatten_up_to(shallow, part, check_types)]
-
-
-def _parts(tree: Any) -> list[Any]:
-    return [tree[key] for key in sorted(tree)] if is_mapping(tree) else list(tree)
-
-
-def map_structure_up_to(shallow_tree: Any, func: Callable[..., Any], *inputs: Any, **options: Any) -> Any:
-    """A function over the parts of structures in the places of the leaves of a shallower one.
-
-    >>> map_structure_up_to([0, 0], len, [[1, 2], [3]])
-    [2, 1]
-    """
-    if not inputs:
-        raise ValueError("Argument `inputs` is empty. Cannot map over no sequences.")
-    columns = [flatten_up_to(shallow_tree, tree) for tree in inputs]
-    return nest.pack_sequence_as(shallow_tree, [func(*parts) for parts in zip(*columns, strict=True)])
-
-
-def flatten_with_joined_string_paths(
-    structure: Any, separator: str = "/", expand_composites: bool = False
-) -> list[tuple[str, Any]]:
-    """The leaves of a structure, each with the keys and numbers that lead to it.
-
-    >>> flatten_with_joined_string_paths({"a": [1, 2]})
-    [('a/0', 1), ('a/1', 2)]
-    """
-    return [(separator.join(path), leaf) for path, leaf in _walk(structure, ())]
-
-
-def _walk(structure: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if not nest.is_nested(structure):
-        yield path, structure
-        return
-    keys = sorted(structure) if is_mapping(structure) else getattr(structure, "_fields", range(len(structure)))
-    for key, part in zip(keys, _parts(structure), strict=True):
-        yield from _walk(part, (*path, str(key)))
-
-
 # -- loops -------------------------------------------------------------------------------------------------------------
 def pfor(
     loop_fn: Callable[..., Any], iters: Any, fallback_to_while_loop: bool = True, parallel_iterations: Any = None
@@ -199,6 +179,12 @@ def pfor(
 
 
 # -- ops ---------------------------------------------------------------------------------------------------------------
+def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
+    """The tensor itself; a gradient through it is an error, with this message."""
+    found: Tensor = raw_ops.PreventGradient(input=input, message=message, name=name)
+    return found
+
+
 def sparse_reorder(input_indices: Any, input_values: Any, input_shape: Any, name: str | None = None) -> Any:
     """The indices and values of a sparse tensor, in the order of rows.
 
@@ -208,3 +194,88 @@ def sparse_reorder(input_indices: Any, input_values: Any, input_shape: Any, name
     """
     found = reorder(SparseTensor(input_indices, input_values, input_shape))
     return found.indices, found.values
+
+
+# -- signatures --------------------------------------------------------------------------------------------------------
+def getfullargspec(obj: Any) -> inspect.FullArgSpec:
+    """The parameters of a function, behind its decorators. Functions of gradtape have no annotations, as TensorFlow's.
+
+    >>> import gradtape as tf
+    >>> getfullargspec(tf.rank).args
+    ['input', 'name']
+    """
+    found = inspect.getfullargspec(inspect.unwrap(obj) if callable(obj) and not isinstance(obj, type) else obj)
+    is_own = str(getattr(obj, "__module__", "")).partition(".")[0] == __name__.partition(".")[0]
+    return found._replace(annotations={}) if is_own else found
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+def constant_value_as_shape(tensor: Any) -> TensorShape:
+    """A tensor of sizes as a shape; sizes that are not known, and -1, are None.
+
+    >>> constant_value_as_shape([2, -1])
+    TensorShape([2, None])
+    """
+    known = get_static_value(tensor) if is_tensor(tensor) else tensor
+    if known is not None:
+        return TensorShape([None if n == -1 else int(n) for n in np.ravel(known)])
+    rank = TensorShape(tensor.shape).as_list()
+    return TensorShape(None) if rank[0] is None else TensorShape([None] * rank[0])
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+def case_helper(
+    cond_fn: Callable[..., Any],
+    pred_fn_pairs: Any,
+    default: Any,
+    exclusive: bool,
+    name: str | None,
+    allow_python_preds: bool = False,
+    **options: Any,
+) -> Any:
+    """The result of the first function whose condition holds, by a function that chooses between two."""
+    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, Mapping) else list(pred_fn_pairs)
+    if default is None:
+        default = pairs.pop()[1]
+    chosen = default
+    for pred, function in reversed(pairs):
+        chosen = functools.partial(cond_fn, pred, true_fn=function, false_fn=chosen, **options)
+    return chosen()
+
+
+# -- linear operators --------------------------------------------------------------------------------------------------
+def add_operators(operators: Any, operator_name: str | None = None, **options: Any) -> list[Any]:
+    """Linear operators added up: a list with one."""
+    operators = list(operators)
+    if len(operators) == 1:
+        return operators
+    total = operators[0].to_dense()
+    for operator in operators[1:]:
+        total = total + operator.to_dense()
+    return [LinearOperatorFullMatrix(total, name=operator_name or "add_operators")]
+
+
+def sticky_attribute_assignment(trackable: Any, name: str, value: Any) -> Any:
+    """What is stored as an attribute that checkpoints find: the value itself."""
+    return value
+
+
+# -- random numbers ----------------------------------------------------------------------------------------------------
+def parameterized_truncated_normal(
+    shape: Any,
+    means: Any = 0.0,
+    stddevs: Any = 1.0,
+    minvals: Any = -2.0,
+    maxvals: Any = 2.0,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normal numbers between bounds, each with its own mean, standard deviation and bounds.
+
+    >>> parameterized_truncated_normal([3], minvals=0.5, maxvals=0.6, seed=1).shape
+    TensorShape([3])
+    """
+    pair = random.uniform([2], maxval=2**31 - 1, dtype="int32", seed=seed)
+    given = [cast(value, dtype) for value in (means, stddevs, minvals, maxvals)]
+    return random.stateless_parameterized_truncated_normal(shape, pair, *given)

@@ -9,6 +9,7 @@ How names resolve:
   version, for which programs and libraries look;
 * ``tensorflow.x.y`` is the namespace one reaches as ``gradtape.x.y``, however gradtape keeps it (a submodule,
   a module from elsewhere in the package exposed as an attribute, a lazy attribute);
+* ``tf_keras``, the Keras 2 that some libraries ask for, is `tf.keras`, which is Keras 3;
 * anything else is an ``ImportError`` that says what gradtape does not have.
 
 Tensors, variables and what belongs to them are classes of the module ``tensorflow`` meanwhile: libraries tell by that
@@ -30,13 +31,14 @@ from typing import Any
 from gradtape._src import version
 from gradtape._src.dtypes import DType
 from gradtape._src.errors import install
-from gradtape._src.hooks import keras as keras_hook, tensorflow_python
+from gradtape._src.hooks import keras as keras_hook, nest_functions, tensorflow_python, tf_keras
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.reasons import missing_sentence
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
+from gradtape._src.tf import specs
 from gradtape._src.tf.compat import like_tensorflow
 from gradtape._src.tf.tensor_array import TensorArray
 from gradtape._src.variable import Variable
@@ -91,7 +93,7 @@ def uninstall_as_tensorflow() -> None:
     _hide_classes()
     keras_hook.withdraw(_ALIAS)
     if ours:
-        for name in [name for name in sys.modules if name == _ALIAS or name.startswith(_ALIAS + ".")]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in (_ALIAS, tf_keras.NAME)]:
             del sys.modules[name]
 
 
@@ -107,6 +109,10 @@ class _TensorFlow(ModuleType):
         self.__version__ = version.TENSORFLOW
         self.__git_version__, self.__compiler_version__ = version.TENSORFLOW_GIT, version.COMPILER_VERSION
         self.version = like_tensorflow(version, f"{_ALIAS}.version")
+        self.__internal__ = ModuleType(f"{_ALIAS}.__internal__", "What Keras and libraries use of TensorFlow.")
+        self.__internal__.__dict__.update(
+            CompositeTensor=specs.CompositeTensor, TypeSpec=specs.TypeSpec, nest=nest_functions
+        )
         self.compat = ModuleType(f"{_ALIAS}.compat", self._gradtape.compat.__doc__)
         self.compat.__dict__.update({**vars(self._gradtape.compat), "v2": self, "__name__": f"{_ALIAS}.compat"})
 
@@ -136,16 +142,27 @@ def _hide_classes() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Answers for ``tensorflow`` and everything below it, and for nothing else."""
+    """Answers for ``tensorflow`` and ``tf_keras`` and everything below them, and for nothing else."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == tf_keras.NAME or fullname.startswith(tf_keras.NAME + "."):
+            return _spec_of_keras_2(fullname)
         if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
             return None
         # A name that does not resolve raises here. After None Python would call the next finders and so,
         # for a submodule, run a second copy of a file of gradtape under TensorFlow's name.
         return ModuleSpec(fullname, _Loader(_resolve(fullname)), is_package=True)
+
+
+def _spec_of_keras_2(fullname: str) -> ModuleSpec:
+    found = tf_keras.find(fullname.removeprefix(tf_keras.NAME).lstrip("."))
+    if found is None:
+        raise ModuleNotFoundError(
+            f"gradtape, which has Keras 3 in the place of tf_keras here, has no module {fullname!r}.", name=fullname
+        )
+    return ModuleSpec(fullname, _Loader(found), is_package=True)
 
 
 class _Loader(Loader):

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 from types import ModuleType
 from typing import Any
+
+from gradtape._src.hooks import nest_functions
 
 __all__ = ["PREFIX", "find"]
 
@@ -43,6 +46,7 @@ _OPS = (
 )
 _SHAPES = "TensorShapeV1=tf.TensorShape as_shape=tf.TensorShape as_dimension=tf.compat.v1.Dimension tf tf.compat.v1"
 _TENSOR_UTIL = (
+    f"{_own('constant_value_as_shape')} try_evaluate_constant=tf.get_static_value "
     "MakeNdarray=tf.make_ndarray constant_value=tf.get_static_value is_tf_type=tf.is_tensor is_tensor=tf.is_tensor tf"
 )
 _CONTEXT = (
@@ -68,10 +72,31 @@ _INSPECT = " ".join(
         "isclass",
         "isfunction",
         "ismethod",
-        "getfullargspec",
         "getmodule",
         "getsource",
+        "getmro",
+        "getdoc",
+        "Parameter",
     )
+)
+_SPECS = "gradtape._src.tf.specs"
+_NEST = " ".join(
+    f"{name}=gradtape._src.hooks.nest_functions.{own}"
+    for name, own in (
+        *((name, name) for name in nest_functions.__all__),
+        ("_is_namedtuple", "is_named_tuple"),
+        ("_sequence_like", "rebuilt"),
+        ("_yield_sorted_items", "items"),
+        ("_yield_value", "values"),
+    )
+)
+_TYPE_SPEC = (
+    f"register={_SPECS}.register_type_spec BatchableTypeSpec={_SPECS}.BatchableTypeSpec TypeSpec={_SPECS}.TypeSpec "
+    f"register_type_spec_from_value_converter={_SPECS}.register_type_spec_from_value_converter tf"
+)
+_TYPE_SPEC_REGISTRY = (
+    f"register={_SPECS}.register_type_spec "
+    f"_NAME_TO_TYPE_SPEC={_SPECS}.spec_types _TYPE_SPEC_TO_NAME={_SPECS}.spec_names"
 )
 _TEST_UTIL = (
     "TensorFlowTestCase=tf.test.TestCase InstallStackTraceHandler=faulthandler.enable "
@@ -89,7 +114,7 @@ TABLE: dict[str, str] = {
     "data.experimental": "tf.data.experimental",
     "data.experimental.ops": "tf.data.experimental",
     "data.ops.dataset_ops": "DatasetV2=tf.data.Dataset DatasetV1=tf.data.Dataset tf.data",
-    "data.ops.iterator_ops": "tf.data",
+    "data.ops.iterator_ops": "OwnedIterator=gradtape._src.data.iterator.OwnedIterator tf.data",
     "data.ops.readers": "TFRecordDatasetV2=tf.data.TFRecordDataset tf.data",
     "data.util.nest": "tf.nest",
     "distribute.distribute_lib": _STRATEGY,
@@ -104,6 +129,7 @@ TABLE: dict[str, str] = {
     "eager.function": "function=tf.function defun=tf.function",
     "eager.polymorphic_function.def_function": "function=tf.function",
     "eager.polymorphic_function.polymorphic_function": "function=tf.function",
+    "framework.composite_tensor": f"CompositeTensor={_SPECS}.CompositeTensor",
     "framework.config": "is_op_determinism_enabled=gradtape._src.function.modes.is_op_determinism_enabled "
     "disable_op_determinism=gradtape._src.function.modes.disable_op_determinism tf.config tf.config.experimental",
     "framework.constant_op": "constant_v1=tf.constant tf",
@@ -119,10 +145,11 @@ TABLE: dict[str, str] = {
     "framework.sparse_tensor": "tf tf.compat.v1",
     "framework.tensor": "tf",
     "framework.tensor_shape": _SHAPES,
-    "framework.tensor_spec": "tf",
+    "framework.tensor_spec": f"DenseSpec={_SPECS}.DenseSpec tf",
     "framework.tensor_util": _TENSOR_UTIL,
     "framework.test_util": _TEST_UTIL,
-    "framework.type_spec": "tf",
+    "framework.type_spec": _TYPE_SPEC,
+    "framework.type_spec_registry": _TYPE_SPEC_REGISTRY,
     "framework.versions": "VERSION=tf.version.VERSION tf.version",
     "keras": "tf.keras",
     "keras.utils": "tf.keras.utils",
@@ -131,7 +158,7 @@ TABLE: dict[str, str] = {
     "lib.io.tf_record": "tf.io",
     "module.module": "tf",
     "ops.array_grad": _ARRAYS,
-    "ops.array_ops": _ARRAYS,
+    "ops.array_ops": f"{_own('prevent_gradient')} {_ARRAYS}",
     "ops.array_ops_stack": "tf",
     "ops.bitwise_ops": "tf.bitwise",
     "ops.candidate_sampling_ops": "tf.random tf.nn",
@@ -139,7 +166,7 @@ TABLE: dict[str, str] = {
     "ops.clip_ops": "tf tf.compat.v1",
     "ops.cond": "tf",
     "ops.control_flow_assert": "tf",
-    "ops.control_flow_case": "tf",
+    "ops.control_flow_case": f"{_own('_case_helper=case_helper')} tf",
     "ops.control_flow_ops": "tf tf.compat.v1",
     "ops.control_flow_switch_case": "tf",
     "ops.ctc_ops": "tf.nn",
@@ -164,6 +191,8 @@ TABLE: dict[str, str] = {
     "ops.init_ops_v2": "tf",
     "ops.inplace_ops": "tf",
     "ops.io_ops": "tf.io",
+    "ops.linalg.linear_operator": f"LinearOperator=tf.linalg.LinearOperator {_own('make_composite_tensor=as_it_is')}",
+    "ops.linalg.linear_operator_addition": _own("add_operators"),
     "ops.linalg.linalg": "tf.linalg",
     "ops.linalg.linalg_impl": "tf.linalg",
     "ops.linalg_ops": "tf.linalg tf.compat.v1 tf",
@@ -184,8 +213,9 @@ TABLE: dict[str, str] = {
     "ops.ragged": "tf.ragged tf",
     "ops.ragged.ragged_factory_ops": "tf.ragged",
     "ops.ragged.ragged_tensor": "tf tf.ragged",
-    "ops.random_ops": "tf.random tf.compat.v1",
-    "ops.resource_variable_ops": "ResourceVariable=tf.Variable BaseResourceVariable=tf.Variable tf",
+    "ops.random_ops": f"{_own('parameterized_truncated_normal')} tf.random tf.compat.v1",
+    "ops.resource_variable_ops": "ResourceVariable=tf.Variable BaseResourceVariable=tf.Variable "
+    "VariableSpec=gradtape._src.shape.VariableSpec tf",
     "ops.rnn": "tf.compat.v1.nn",
     "ops.script_ops": "tf eager_py_func=tf.py_function",
     "ops.sets": "tf.sets",
@@ -217,6 +247,7 @@ TABLE: dict[str, str] = {
     "summary.summary": "tf.compat.v1.summary",
     "summary.summary_iterator": "tf.compat.v1.train",
     "tf2": "enabled=tf.compat.v1.control_flow_v2_enabled",
+    "trackable.data_structures": _own("sticky_attribute_assignment"),
     "trackable.autotrackable": "AutoTrackable=tf.Module",
     "training": _OPTIMIZERS,
     "training.adadelta": _OPTIMIZERS,
@@ -235,12 +266,17 @@ TABLE: dict[str, str] = {
     "training.training": _OPTIMIZERS,
     "training.training_util": _OPTIMIZERS,
     "util.compat": "tf.compat",
-    "util.nest": f"{_own('flatten_up_to', 'map_structure_up_to', 'flatten_with_joined_string_paths')} tf.nest",
+    "util.nest": f"{_NEST} tf.nest",
+    "util.variable_utils": f"convert_variables_to_tensors={_SPECS}.convert_variables_to_tensors",
+    "util.object_identity": "Reference=gradtape._src.tensor.Reference",
     "util.tf_contextlib": "contextmanager=contextlib.contextmanager",
-    "util.tf_inspect": _INSPECT,
-    "util.deprecation": _own("deprecated", "deprecated_args", "deprecated_arg_values", "deprecated_endpoints"),
+    "util.tf_inspect": f"{_own('getfullargspec')} {_INSPECT}",
+    "util.deprecation": _own(
+        "deprecated", "deprecated_args", "deprecated_arg_values", "deprecated_endpoints", "deprecated_alias", "silence"
+    ),
     "util.tf_decorator": _own("make_decorator"),
-    "ops.control_flow_util": _own("GraphOrParentsInXlaContext=nothing", "GetContainingXLAContext=nothing"),
+    "ops.control_flow_util": _own("GraphOrParentsInXlaContext=nothing", "GetContainingXLAContext=nothing")
+    + " ENABLE_CONTROL_FLOW_V2=gradtape._src.hooks.private_functions.ENABLE_CONTROL_FLOW_V2",
     "ops.linalg.sparse.sparse": "CSRSparseMatrix=gradtape._src.tf.csr.CSRSparseMatrix "
     "matmul=gradtape._src.tf.csr.matmul tf.sparse",
     "types.core": "Tensor=tf.Tensor TensorLike=tf.types.experimental.TensorLike tf.types.experimental",
@@ -288,13 +324,24 @@ def _public(dotted: str) -> Any:
     return found
 
 
+_AUTOGRAPH = tuple(f"autograph.{part}" for part in ("converters", "core", "lang", "operators", "pyct", "utils"))
+
+
 def _is_known(path: str) -> bool:
     return path in TABLE or any(known.startswith(f"{path}.") for known in TABLE)
 
 
 @functools.cache
 def find(path: str) -> ModuleType | None:
-    """The module `tensorflow.python.path`; None if the table has none. Below `keras` it is Keras' own module."""
+    """The module `tensorflow.python.path`; None if the table has none.
+
+    Below `keras` it is Keras' own module, below `autograph` that of diastatic-malt, which is AutoGraph by itself.
+    """
+    if path.startswith(_AUTOGRAPH) and path not in TABLE and importlib.util.find_spec("malt") is not None:
+        try:
+            return importlib.import_module(path.replace("autograph", "malt", 1))
+        except ModuleNotFoundError:
+            return None
     if path.startswith("keras.") and path not in TABLE:
         found = _public("tf." + path)
         return found if isinstance(found, ModuleType) else None

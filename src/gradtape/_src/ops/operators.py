@@ -15,6 +15,7 @@ from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import defers_to, hinted_operands, is_library, operand, operands, wrap
 from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.dispatch import as_operator, defers
+from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, linalg, math
 from gradtape._src.ops.indexing import get_item
 from gradtape._src.tensor import Tensor
@@ -256,6 +257,23 @@ def attach(kind: type) -> None:
     }
     for name, function in others.items():
         setattr(kind, f"__{name}__", function)
+    # Names of Python 2, which libraries that wrap tensors look up in the class.
+    kind.__div__, kind.__rdiv__ = _old_divide, reflected(_old_divide)  # type: ignore[attr-defined]
+    kind.OVERLOADABLE_OPERATORS = OVERLOADABLE  # type: ignore[attr-defined]
+
+
+OVERLOADABLE = frozenset(
+    f"__{name}__"
+    for name in (*BINARY, *(f"r{name}" for name in BINARY), *COMPARISON, "div", "rdiv", "eq", "ne", "neg", "abs",
+                 "invert", "getitem")
+)  # fmt: skip
+"""The operators of a tensor that TensorFlow lets other classes take over."""
+
+
+def _old_divide(x: Any, y: Any) -> Any:
+    """Division as in Python 2: of integers the largest integer below the quotient."""
+    dtype = (x if isinstance(getattr(x, "dtype", None), DType) else y).dtype
+    return BINARY["floordiv" if dtype.is_integer else "truediv"](x, y)
 
 
 def extend(kind: type, members: dict[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradtape._src.tf import array, random
+from gradtape._src.ops import random as ops
+from gradtape._src.tf import array, math, random
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,13 @@ def _stateless(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return draw
 
 
+def _gamma_grad(alpha: Any, sample: Any) -> Tensor:
+    """How a gamma number at a fixed quantile moves with alpha."""
+    slope = ops.gamma_tail(alpha, sample, order=1)
+    slope += ops.gamma_tail(alpha, sample, order=0) * (math.log(sample) - math.digamma(alpha))
+    return array.where(sample > 0, slope, array.zeros_like(slope))
+
+
 def _poisson(shape: Any, rate: Any, seed: int, seed2: int, dtype: Any = None) -> Tensor:
     return random.poisson(shape, rate, dtype or rate.dtype, _seed(seed, seed2))
 
@@ -56,6 +64,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "RandomGamma": lambda shape, alpha, seed, seed2: random.gamma(
         shape, alpha, dtype=alpha.dtype, seed=_seed(seed, seed2)
     ),
+    "RandomGammaGrad": _gamma_grad,
     "RandomPoisson": _poisson,
     "RandomPoissonV2": _poisson,
     "RandomShuffle": lambda value, seed, seed2: random.shuffle(value, _seed(seed, seed2)),

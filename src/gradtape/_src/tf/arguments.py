@@ -344,6 +344,8 @@ def extent(value: Any, name: str, op: str) -> int:
         return _one(static(value), op)
     if is_dimension(value):
         return value
+    if isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iu":
+        value = value.item()
     if isinstance(value, (int, np.integer)) and -_LONG <= value < _LONG:
         return int(value)
     kind = OverflowError if isinstance(value, int) else TypeError

@@ -98,16 +98,17 @@ def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
 class variable_scope(settings):
     """A prefix for the names of variables made by `get_variable`."""
 
-    def __init__(self, name_or_scope: str, default_name: str | None = None, **options: Any) -> None:
-        self._name = name_or_scope or default_name or ""
+    def __init__(self, name_or_scope: Any, default_name: str | None = None, **options: Any) -> None:
+        self._scope = None if name_or_scope is None or isinstance(name_or_scope, str) else name_or_scope
+        self._name = (name_or_scope if self._scope is None else self._scope.name) or default_name or ""
         super().__init__()
 
-    def __enter__(self) -> str:
+    def __enter__(self) -> Any:
         inner = f"{_variable_prefix.get()}{self._name}/" if self._name else ""
         scope = name_scope(self._name).within(name_prefix.get())
         self._pairs = (_variable_prefix, inner), (name_prefix, scope)
         super().__enter__()
-        return scope
+        return scope if self._scope is None else self._scope
 
 
 def assign(

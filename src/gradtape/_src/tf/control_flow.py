@@ -24,7 +24,6 @@ from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.composites import is_composite
 from gradtape._src.dtypes import DType, as_dtype
-from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.interrupts import contextmanager, is_interrupt, setting
 from gradtape._src.ops import array, math, reduce
 from gradtape._src.ops.sparse_tensor import (
@@ -408,8 +407,7 @@ def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
 
 def _loop_value(value: Any) -> Any:
     """What goes round in a loop: tensors, and what knows how to be carried by itself."""
-    carried = value is None or isinstance(value, (TensorArray, IndexedSlices)) or is_composite(value)
-    return value if carried else convert(value)
+    return value if value is None or nest.is_composite(value) else convert(value)
 
 
 def _check_invariants(values: Any, shapes: Any) -> None:

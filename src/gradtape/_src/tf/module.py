@@ -113,6 +113,10 @@ class Module:
                     deeper.append((where, leaf))
             queue = deeper + queue
 
+    def _no_dependency(self, value: Any) -> Any:
+        """A value to be kept as an attribute without being saved: as it is, since only variables and modules are."""
+        return value
+
     def _trackable_children(self) -> dict[str, Any]:
         """The state that checkpoints save."""
         from gradtape._src.checkpoint.tracking import attributes_of

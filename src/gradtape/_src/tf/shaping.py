@@ -21,7 +21,7 @@ from gradtape._src.arrays.symbolic import (
     sizes_from,
     unknown_shape,
 )
-from gradtape._src.conversion import array_from, convert, is_library, operand, wrap
+from gradtape._src.conversion import array_from, converter_of, is_library, operand, wrap
 from gradtape._src.core.composites import dispatched, is_composite
 from gradtape._src.dtypes import as_dtype, bool as bool_
 from gradtape._src.graph.calls import joined
@@ -582,15 +582,18 @@ def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def get_static_value(tensor: TensorLike | SparseTensor, partial: bool = False) -> Any:
-    """The value as a NumPy array, or None where it is not known while a function is traced.
+    """The value of a tensor as a NumPy array, or None where it is not known while a function is traced.
 
-    >>> tf.get_static_value(tf.constant([1, 2]))
-    array([1, 2], dtype=int32)
+    A variable has no static value. What is no tensor is returned as it is.
+
+    >>> tf.get_static_value(tf.constant([1, 2])), tf.get_static_value([1, 2])
+    (array([1, 2], dtype=int32), [1, 2])
     """
-    if is_composite(tensor):
+    if isinstance(tensor, Variable) or is_composite(tensor):
         return None
-    known = convert(tensor)
-    return np.array(known.array) if is_known(known) else None
+    if not isinstance(tensor, Tensor):
+        return tensor if converter_of(tensor) is None else None
+    return np.array(tensor.array)[()] if is_known(tensor) else None
 
 
 @dispatched

@@ -14,6 +14,7 @@ __all__ = [
     "FATAL",
     "INFO",
     "WARN",
+    "TaskLevelStatusMessage",
     "debug",
     "error",
     "fatal",
@@ -64,6 +65,11 @@ def error(msg: Any, *args: Any, **kwargs: Any) -> None:
 def fatal(msg: Any, *args: Any, **kwargs: Any) -> None:
     """Write a message about an error that ends the program."""
     logger().fatal(msg, *args, **kwargs)
+
+
+def TaskLevelStatusMessage(msg: Any) -> None:
+    """Write a message about the state of the program, as an error."""
+    error(msg)
 
 
 def vlog(level: int, msg: Any, *args: Any, **kwargs: Any) -> None:

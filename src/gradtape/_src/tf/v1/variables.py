@@ -73,6 +73,11 @@ class _Scope:
     def __init__(self, name: str) -> None:
         self.name = self.original_name_scope = name
         self.reuse, self.initializer, self.regularizer, self.dtype = False, None, None, None
+        self.caching_device: Any = None
+
+    def set_caching_device(self, caching_device: Any) -> None:
+        """Keep the device on which reads are cached; it has no effect."""
+        self.caching_device = caching_device
 
     def reuse_variables(self) -> None:
         """No effect: eager code never reuses a variable by its name."""

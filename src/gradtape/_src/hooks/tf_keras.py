@@ -1,0 +1,71 @@
+"""``import tf_keras`` under the alias: `tf.keras`, which is Keras 3.
+
+`tf_keras` is Keras 2, built on TensorFlow's private code. What both versions have is there under its name, below
+`tf_keras` and `tf_keras.api._v1.keras`, so that libraries which ask for Keras 2 by that name get layers, optimizers and
+initializers. What only Keras 2 has is missing, and the error says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from types import ModuleType
+from typing import Any
+
+__all__ = ["NAME", "find"]
+
+NAME = "tf_keras"
+_ROOTS = ("api._v1.keras", "api._v2.keras", "api")
+_EMPTY = ("__internal__", "__internal__.legacy", "__internal__.legacy.layers", "__internal__.utils")
+"""Modules that libraries import although they are private; Keras 3 has nothing of them."""
+
+
+def _register_symbolic_tensor_type(symbolic_tensor_type: type) -> None:
+    """Keras 2 has a list of classes that stand for tensors in models; Keras 3 has `KerasTensor` only, and no list."""
+
+
+_FUNCTIONS = {"__internal__.utils": {"register_symbolic_tensor_type": _register_symbolic_tensor_type}}
+
+
+class _Module(ModuleType):
+    """A module of Keras 2: the names that Keras 3 has at the same place."""
+
+    def __init__(self, path: str, inner: str, found: Any) -> None:
+        super().__init__(f"{NAME}.{path}".rstrip("."), "What Keras 2 and Keras 3 have in common.")
+        names = [name for name in dir(found) if not name.startswith("_")] if found is not None else []
+        self.__dict__.update(_inner=inner, _found=found, __path__=[], __all__=names)
+
+    def __getattr__(self, name: str) -> Any:
+        inner, found = vars(self)["_inner"], vars(self)["_found"]
+        if not name.startswith("__") and hasattr(found, name):
+            return getattr(found, name)
+        if name in _FUNCTIONS.get(inner, {}):
+            return _FUNCTIONS[inner][name]
+        child = find(f"{inner}.{name}".lstrip(".")) if name == "__internal__" or inner in _EMPTY else None
+        if child is not None:
+            return child
+        if name == "__version__":
+            return found.__version__
+        raise AttributeError(
+            f"module {self.__name__!r} has no attribute {name!r}: tf_keras is Keras 2, and gradtape has Keras 3 in its "
+            "place, where this name is missing.",
+            name=name,
+        )
+
+
+@functools.cache
+def find(path: str) -> ModuleType | None:
+    """The module `tf_keras.path`; None if Keras 3 has no such module."""
+    inner = path
+    for root in _ROOTS:
+        if path == root or path.startswith(root + "."):
+            inner = path[len(root) :].lstrip(".")
+            break
+    if inner in _EMPTY:
+        return _Module(path, inner, None)
+    found: Any = importlib.import_module("gradtape").keras
+    for part in filter(None, inner.split(".")):
+        found = getattr(found, part, None)
+    if path in ("api._v1", "api._v2"):
+        return _Module(path, "", importlib.import_module("gradtape").keras)
+    return _Module(path, inner, found) if isinstance(found, ModuleType) else None
