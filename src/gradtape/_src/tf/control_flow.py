@@ -364,6 +364,8 @@ def _invariants(state: Sequence[Any], declared: Any) -> list[Any]:
         parts = nest.flatten(value, True)
         if isinstance(value, TensorArray) or is_composite(value):
             found += value.invariants() if isinstance(value, TensorArray) else [TensorShape(None)] * len(parts)
+        elif nest.is_composite(value):  # of a library: shapes stay as they are
+            found += [None] * len(parts)
         else:
             found.append(shape.shape if isinstance(shape, TensorSpec) else shape)
     return found
