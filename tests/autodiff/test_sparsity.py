@@ -355,14 +355,19 @@ def test_the_hessian_of_a_lookup():
     np.testing.assert_allclose(tape.hessian(y, x), np.diag(6 * x.numpy() * [0, 1, 2, 0, 0]))
 
 
-def test_a_function_with_results_that_no_tape_tracks() -> None:
+def test_a_function_that_keeps_integers_of_a_loop() -> None:
     @tf.function
     def f(x: Any) -> Any:
-        return x[1:] * x[:-1], tf.argmax(x), tf.cast(x > 0.0, tf.int32)
+        _, y = tf.while_loop(
+            lambda i, y: tf.reduce_sum(y) + tf.cast(i, tf.float32) < 5.0,
+            lambda i, y: (i + 1, tf.tanh(y) * x + 1.0),
+            [tf.constant(0), x],
+        )
+        return y
 
     x = tf.constant([0.5, -0.3, 1.2])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
-        y, _, _ = f(x)
+        y = f(x)
     found = tf.sparse.to_dense(tape.jacobian(y, x, sparse=True))
     np.testing.assert_allclose(found, tape.jacobian(y, x))

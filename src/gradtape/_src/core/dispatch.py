@@ -7,7 +7,6 @@ that `x * y` is one Python call. They repeat a few lines on purpose; the benchma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -374,19 +373,6 @@ def _binary_call(op: Op, *, operator: bool) -> Callable[..., Any]:
     return call
 
 
-class _WithAttrs:
-    """A primitive with static arguments that its kernel gets, too."""
-
-    __slots__ = ("_attrs", "_op")
-
-    def __init__(self, op: Op, attrs: dict[str, Any]) -> None:
-        self._op, self._attrs = op, attrs
-
-    @property
-    def kernel(self) -> Any:
-        return partial(self._op.kernel, **self._attrs)
-
-
 def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chain, rnn)
     op: Op, operator: bool, attrs: dict[str, Any] = _NO_ATTRS
 ) -> Callable[..., Any]:
@@ -396,7 +382,6 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
     multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
     kinds = op.kinds + "b" if multiplies else op.kinds
     given = attrs if any(attrs.values()) else None  # what the kernel has to be told
-    source = op if given is None else _WithAttrs(op, attrs)
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
     keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
 
@@ -433,8 +418,8 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
         dtype = a.dtype
         if dtype is b.dtype and type(a) is ndarray and type(b) is ndarray:
             try:
-                kernel = source.kernel
-                value = kernel(a, b)
+                kernel = op.kernel
+                value = kernel(a, b) if given is None else kernel(a, b, **given)
             except (ValueError, TypeError):
                 value = _general_binary(op, a, b, attrs, (x, y))
                 if type(value) is Tensor:

@@ -195,8 +195,11 @@ def _structure_of_call(call: OpCall) -> Any:
     uids += [] if derivative is None else [r.uid for r in derivative.residuals]
     if not all(uids):
         return dense(call)  # a residual that is no tensor of the trace
-    outputs = zip(uids, call.outputs, strict=True)
-    return tuple(np.broadcast_to(found.get(uid, call.empty(i)), shape or ()) for i, (uid, shape) in enumerate(outputs))
+    outputs = enumerate(zip(uids, call.outputs, strict=True))
+    return tuple(
+        call.empty(i) if shape is None or uid not in found else np.broadcast_to(found[uid], shape)
+        for i, (uid, shape) in outputs
+    )
 
 
 def _structure_of_link(call: OpCall) -> Any:
