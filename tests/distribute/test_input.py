@@ -125,3 +125,61 @@ def test_two_processes(files, tmp_path):
     assert found["DATA"][0] == [6, 46, 86, 126, 166]
     assert found["OFF"][0] == [2, 10, 42, 50, 82, 90, 122, 130, 162, 170]
     assert len({loss for _, loss, _ in found.values()}) == 3
+
+
+KERAS = """
+import json, os
+import numpy as np
+import gradtape as tf
+
+keras = tf.keras
+cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))
+if cluster:
+    addresses, number = cluster["cluster"]["worker"], cluster["task"]["index"]
+    keras.distribution.initialize(",".join(addresses), len(addresses), number)
+    assert len(keras.distribution.list_devices()) == 2
+    keras.distribution.set_distribution(keras.distribution.DataParallel())
+rng = np.random.default_rng(0)
+x = rng.normal(size=(32, 4)).astype("f")
+data = tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True))).batch(8)
+
+
+def trained():
+    model = keras.Sequential([keras.Input([4]), keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(2)])
+    model.set_weights([np.full(w.shape, 0.1, "f") + np.arange(w.size, dtype="f").reshape(w.shape) / 50
+                       for w in model.get_weights()])
+    model.compile("adam", "mse")
+    losses = model.fit(data, epochs=2, verbose=0).history["loss"]
+    return [losses, float(sum(np.abs(w).sum() for w in model.get_weights()))], model
+
+
+found = [trained()[0]]
+if cluster:
+    mesh = keras.distribution.DeviceMesh((1, 2), ["batch", "model"], devices=keras.distribution.list_devices())
+    layouts = keras.distribution.LayoutMap(mesh)
+    layouts[".*kernel"] = (None, "model")
+    keras.distribution.set_distribution(keras.distribution.ModelParallel(layout_map=layouts, batch_dim_name="batch"))
+    results, model = trained()
+    found.append(results)
+    assert [part.data.shape for part in model.layers[0].kernel.value.array.addressable_shards] == [(4, 4)]
+print(found)
+"""
+
+
+@pytest.mark.slow
+def test_keras_distribution_over_two_processes(tmp_path):
+    """Data parallelism and divided weights give what one process gives."""
+    (tmp_path / "program.py").write_text(KERAS)
+    commands = [[sys.executable], [sys.executable, "-m", "gradtape", "launch", "--nproc", "2"]]
+    outputs = []
+    for command in commands:
+        done = subprocess.run([*command, "program.py"], capture_output=True, text=True, timeout=200, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        outputs.append(
+            [ast.literal_eval(line[line.index("[[[") :]) for line in done.stdout.splitlines() if "[[[" in line]
+        )
+    ((alone,),), workers = outputs
+    assert len(workers) == 2
+    for found in (each for worker in workers for each in worker):
+        assert found[0] == pytest.approx(alone[0], rel=1e-5)
+        assert found[1] == pytest.approx(alone[1], rel=1e-5)

@@ -78,15 +78,15 @@ def has_jax() -> bool:
     return importlib.util.find_spec("jax") is not None
 
 
-def jax_devices(kind: str) -> list[Any]:
-    """JAX's devices of one kind; none where there is no JAX. Starts JAX."""
+def jax_devices(kind: str, everywhere: bool = False) -> list[Any]:
+    """JAX's devices of one kind, of this process or of all; none where there is no JAX. Starts JAX."""
     if kind not in _BACKENDS or not has_jax():
         return []
     configure()
     import jax
 
     try:
-        return list(jax.local_devices(backend=_BACKENDS[kind]))
+        return list((jax.devices if everywhere else jax.local_devices)(backend=_BACKENDS[kind]))
     except RuntimeError:  # JAX's way to say that there is none
         return []
 
@@ -218,6 +218,10 @@ def readable(array: Any) -> Any:
             f"The tensor has the shape {tuple(array.shape)} and is divided over {array.sharding.spec}: use "
             "dtensor.relayout(x, dtensor.Layout.replicated(mesh, rank)) first, or dtensor.unpack(x).",
         )
+    if not array.is_fully_addressable and not array.is_fully_replicated:  # other processes have the rest, and read too
+        from jax.experimental import multihost_utils
+
+        return np.asarray(multihost_utils.process_allgather(array, tiled=True))
     return np.asarray(array)
 
 

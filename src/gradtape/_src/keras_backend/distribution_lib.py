@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from keras.src.backend.common import global_state
 
+from gradtape._src import processes
 from gradtape._src.calls import calls
-from gradtape._src.conversion import convert
+from gradtape._src.conversion import convert, wrap
 from gradtape._src.devices import has_jax, jax_devices, logical_devices, use_several
 from gradtape._src.errors import install
 from gradtape._src.tensor import Tensor
@@ -16,6 +17,9 @@ from gradtape._src.tensor import Tensor
 
 def list_devices(device_type: str | None = None) -> list[str]:
     kinds = ("TPU", "GPU", "CPU") if device_type is None else (device_type.upper(),)
+    if processes.count() > 1:
+        everywhere = next((kind for kind in kinds if jax_devices(kind, everywhere=True)), "CPU")
+        return [f"{everywhere.lower()}:{i}" for i in range(len(jax_devices(everywhere, everywhere=True)))]
     found = next((devices for kind in kinds if (devices := logical_devices(kind))), [])
     return [f"{device.kind.lower()}:{device.number}" for device in found]
 
@@ -25,24 +29,38 @@ def get_device_count(device_type: str | None = None) -> int:
 
 
 def num_processes() -> int:
-    return 1
+    return processes.count()
 
 
 def process_id() -> int:
-    return 0
+    return processes.number()
 
 
 def initialize(job_addresses: Any, num_processes: Any, process_id: Any) -> None:
-    if num_processes not in (None, 1):
-        raise NotImplementedError(
-            "Keras on gradtape divides a model over the devices of one process. Leave keras.distribution.initialize "
-            "out, or run this model with KERAS_BACKEND=jax."
+    """Connect this process with others; meshes then have the devices of all of them.
+
+    `job_addresses` is the address of the first process, or those of all of them, with commas between them.
+    """
+    addresses = [each.strip() for each in (job_addresses or "").split(",") if each.strip()]
+    count = len(addresses) if num_processes is None else int(num_processes)
+    if count <= 1:
+        return
+    if not addresses or process_id is None:
+        raise ValueError(
+            f"keras.distribution.initialize of {count} processes takes `job_addresses`, of which the first one is the "
+            f"coordinator's, and `process_id`. Received: job_addresses={job_addresses!r}, process_id={process_id!r}."
         )
+    processes.connect([addresses[0]] * count, int(process_id))
 
 
 def distribute_tensor(tensor: Any, layout: Any) -> Tensor:
-    """A tensor divided over the devices of a mesh; in a function, XLA is told to divide it so."""
+    """A tensor divided over the devices of a mesh; in a function, XLA is told to divide it so.
+
+    Of several processes the first one says its value: initial values of weights are drawn by each of them.
+    """
     found = convert(tensor)
+    if processes.count() > 1 and isinstance(found.array, np.ndarray):
+        found = _of_first_process(found)
     sharding = getattr(layout, "backend_layout", layout)
     current = getattr(found.array, "sharding", None)
     if current is not None and current.is_equivalent_to(sharding, len(found.array.shape)):
@@ -56,7 +74,7 @@ distribute_value = distribute_tensor
 
 def distribute_batch(tensor: Tensor) -> Tensor:
     """A part of a batch in the layout that the active distribution has for data; whole copies where it cannot be
-    divided evenly.
+    divided evenly. Of several processes each has its own rows, and the batch is all of them.
     """
     distribution = global_state.get_global_attribute("distribution")
     if distribution is None or not isinstance(tensor, Tensor):
@@ -65,10 +83,24 @@ def distribute_batch(tensor: Tensor) -> Tensor:
 
     shape = tuple(tensor.array.shape)
     sharding = distribution.get_data_layout(shape).backend_layout
+    if processes.count() > 1 and getattr(tensor.array, "sharding", None) != sharding:
+        return _of_all_processes(tensor, sharding)
     parts = [1 if axis is None else sharding.mesh.shape[axis] for axis in sharding.spec]
     if any(size % count for size, count in zip(shape, parts, strict=False)):
         sharding = NamedSharding(sharding.mesh, PartitionSpec())
     return distribute_tensor(tensor, sharding)
+
+
+def _of_first_process(tensor: Tensor) -> Tensor:
+    from jax.experimental import multihost_utils
+
+    return wrap(np.asarray(multihost_utils.broadcast_one_to_all(np.asarray(tensor.array))))
+
+
+def _of_all_processes(tensor: Tensor, sharding: Any) -> Tensor:
+    import jax
+
+    return wrap(jax.make_array_from_process_local_data(sharding, np.asarray(tensor.array)))
 
 
 def layout_of_variable(variable: Any) -> Any:
@@ -79,7 +111,7 @@ def layout_of_variable(variable: Any) -> Any:
 
 def _to_backend_device(device_name: Any) -> Any:
     kind, _, number = str(device_name).partition(":")
-    found = jax_devices(kind.upper())
+    found = jax_devices(kind.upper(), everywhere=processes.count() > 1)
     if int(number or 0) >= len(found):
         raise ValueError(f"Device not found: {device_name}. This process has {list_devices(kind)}.")
     return found[int(number or 0)]
