@@ -36,6 +36,7 @@ AREAS = (
     "gfile",
     "compat_v1",
     "compat_more",
+    "graphs",
     "summary",
     "testcase",
     "ragged",

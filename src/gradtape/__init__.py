@@ -24,7 +24,6 @@ from gradtape import (
     version as version,
 )
 from gradtape._src import graph as _graph  # registers the compiler of lazy arrays
-from gradtape._src.arrays.symbolic import Graph as Graph
 from gradtape._src.autodiff.arguments import (
     AggregationMethod as AggregationMethod,
     UnconnectedGradients as UnconnectedGradients,
@@ -299,18 +298,19 @@ _LAZY_FUNCTIONS |= {
 _LAZY_NAMES = _homes_of(
     ("ops.ragged", "RaggedTensor RaggedTensorSpec"),
     ("tf.edit_distance", "edit_distance"),
-    ("tf.operation", "Operation"),
     ("tf.protos", "DeviceSpec make_ndarray make_tensor_proto"),
     ("tf.signal", "fftnd ifftnd irfftnd rfftnd"),
     ("tf.specs", "TypeSpec type_spec_from_value"),
     ("tf.strings", "as_string fingerprint"),
+    ("tf.v1.graphs.default", "Graph"),
+    ("tf.v1.graphs.tensors", "Operation"),
 )
 _LAZY_NAMES |= _LAZY_FUNCTIONS
 
 
 _ALSO_IN_V1 = {"autograph", "bitwise", "image", "io", "quantization", "signal", "test"}
 _ALSO_IN_V1 |= {"debugging", "linalg", "math", "nn", "random"}
-_ALSO_IN_V1 |= {"fftnd", "ifftnd", "irfftnd", "rfftnd", *_LAZY_FUNCTIONS}
+_ALSO_IN_V1 |= {"Graph", "Operation", "fftnd", "ifftnd", "irfftnd", "rfftnd", *_LAZY_FUNCTIONS}
 """What `tf.compat.v1` has of the names above; the others are other things there, or are loaded by it."""
 
 
@@ -445,7 +445,6 @@ if _typing.TYPE_CHECKING:
         zeros_initializer as zeros_initializer,
     )
     from gradtape._src.tf.module import Module as Module
-    from gradtape._src.tf.operation import Operation as Operation
     from gradtape._src.tf.protos import (
         DeviceSpec as DeviceSpec,
         make_ndarray as make_ndarray,
@@ -481,6 +480,8 @@ if _typing.TYPE_CHECKING:
     from gradtape._src.tf.specs import TypeSpec as TypeSpec, type_spec_from_value as type_spec_from_value
     from gradtape._src.tf.strings import as_string as as_string, fingerprint as fingerprint
     from gradtape._src.tf.tensor_array import TensorArray as TensorArray
+    from gradtape._src.tf.v1.graphs.default import Graph as Graph
+    from gradtape._src.tf.v1.graphs.tensors import Operation as Operation
     from gradtape.keras import (
         initializers as initializers,
         losses as losses,

@@ -132,6 +132,8 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
     NumPy arrays are copied here too: the record may keep the operand, and a tensor never changes.
     """
     if isinstance(value, Tensor):
+        if type(value) is not Tensor:
+            value.check_operand()
         return value
     kind = type(value)
     if kind is float or kind is int or kind is bool:  # a number goes along with the tensor beside it

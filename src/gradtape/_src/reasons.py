@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["REFUSED", "missing", "missing_sentence", "reason", "reason_within"]
+__all__ = ["missing", "missing_sentence", "reason", "reason_within"]
 
 # The first pattern that fits. A name that is missing without a reason here is an omission.
 REASONS = [
@@ -63,14 +63,7 @@ _FIRST = (
     r"train\.(\w*global_step|\w+Hook|\w+Session|(im|ex)port_meta_graph|start_queue_runners|Supervisor)"
 )
 FIRST_VERSION = re.compile(rf"tf\.(compat\.v1\.)?({_FIRST})$")
-"""Names of TensorFlow 1 that mean sessions and graphs, and are gone from TensorFlow 2."""
-
-REFUSED = frozenset(
-    f"tf.compat.v1.{name}"
-    for name in ("InteractiveSession", "Session", "disable_eager_execution", "disable_v2_behavior",
-                 "placeholder", "summary.FileWriter")
-)  # fmt: skip
-"""Names that are there to raise an error which says what gradtape does not have."""
+"""Names of TensorFlow 1 that mean sessions and graphs: they are in `tf.compat.v1` alone."""
 
 RENAMED = {
     "tf.assign": "variable.assign",

@@ -209,6 +209,9 @@ class Tensor(Operators):
         if not self.shape.is_compatible_with(shape):
             raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}.")
 
+    def check_operand(self) -> None:
+        """Raise for a tensor that an op cannot use as it is: a subclass may have such ones."""
+
     def ref(self) -> Reference:
         """A hashable reference to this very tensor (tensors themselves are not hashable: `==` is elementwise).
 

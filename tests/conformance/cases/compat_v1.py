@@ -1,6 +1,24 @@
-"""Names of tf.compat.v1 that work in eager TensorFlow 2 code."""
+"""Names of tf.compat.v1 that work in eager TensorFlow 2 code, and a few small graph programs."""
 
 from conformance.runner import raises
+
+
+def case_executing_eagerly_and_switches(tf, np):
+    v1 = tf.compat.v1
+    v1.enable_v2_behavior()
+    v1.enable_eager_execution()
+    v1.enable_resource_variables()
+    v1.enable_v2_tensorshape()
+    out = [
+        v1.executing_eagerly(),
+        tf.executing_eagerly(),
+        v1.executing_eagerly_outside_functions(),
+        v1.resource_variables_enabled(),
+        v1.control_flow_v2_enabled(),
+    ]
+    with v1.Graph().as_default():
+        out += [v1.executing_eagerly(), v1.executing_eagerly_outside_functions()]
+    return out + [v1.executing_eagerly()]
 
 
 def case_logging(tf, np):
@@ -249,6 +267,21 @@ def case_adam_optimizer(tf, np):
     return [trace, e, opt.get_slot_names(), opt.get_slot(v, "m"), opt.get_slot(v, "v"), len(opt.variables())]
 
 
+def case_global_step(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        none = v1.train.get_global_step()
+        a = v1.train.get_or_create_global_step()
+        b = v1.train.get_or_create_global_step()
+        same, dtype, name = a is b, a.dtype.base_dtype, a.op.name
+    step = tf.Variable(0, dtype=tf.int64)
+    v = tf.Variable(1.0)
+    opt = v1.train.GradientDescentOptimizer(0.5)
+    for _ in range(3):
+        opt.minimize(lambda: v * v, global_step=step, var_list=[v])
+    return [none, same, dtype, name, step, v]
+
+
 def case_learning_rate_decay_functions(tf, np):
     t = tf.compat.v1.train
     step = tf.Variable(0, dtype=tf.int64)
@@ -288,6 +321,31 @@ def case_initializers(tf, np):
         v1.orthogonal_initializer(seed=1)([3, 3]).shape,
         v1.zeros_initializer().get_config(),
     ]
+
+
+def case_get_variable_and_scopes(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        with v1.variable_scope("a"):
+            x = v1.get_variable("x", [2], initializer=v1.zeros_initializer())
+            with v1.variable_scope("b"):
+                y = v1.get_variable("y", initializer=tf.constant([1.0]))
+        with v1.variable_scope("a", reuse=True):
+            again = v1.get_variable("x", [2])
+        dup = raises(lambda: v1.get_variable("a/x", [3]), "*")
+        with v1.variable_scope("a", reuse=v1.AUTO_REUSE):
+            auto = v1.get_variable("x", [2])
+        missing = raises(lambda: v1.get_variable("q"), "ValueError")
+        return [
+            x.name,
+            y.name,
+            again is x,
+            auto is x,
+            dup,
+            missing,
+            [v.name for v in v1.trainable_variables()],
+            [v.name for v in v1.global_variables(scope="a/b")],
+        ]
 
 
 def case_placeholder_in_eager(tf, np):
@@ -360,3 +418,131 @@ def case_strings_io_and_misc(tf, np):
         v1.clip_by_average_norm([3.0, 4.0], 1.0),
         v1.confusion_matrix([0, 1], [0, 0]),
     ]
+
+
+def case_session_arithmetic(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default() as g:
+        a = v1.placeholder(tf.float32, [None, 2], name="a")
+        b = tf.constant([[1.0], [2.0]])
+        y = tf.matmul(a, b, name="y")
+        with v1.Session() as s:
+            one = s.run(y, feed_dict={a: [[1.0, 1.0], [2.0, 0.5]]})
+            many = s.run({"y": y, "l": [a, b]}, {a: [[3.0, 4.0]]})
+            by_name = s.run("y:0", {"a:0": [[1.0, 0.0]]})
+            missing = raises(lambda: s.run(y))
+            bad = raises(lambda: s.run(y, {a: [[1.0]]}), "ValueError")
+        closed = raises(lambda: s.run(b))
+    return [one, many, by_name, missing, bad, closed, a.shape, y.name, y.op.type, g is y.graph, tf.is_tensor(y)]
+
+
+def case_session_training(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        x, t = v1.placeholder(tf.float32, [None, 1]), v1.placeholder(tf.float32, [None, 1])
+        w = v1.get_variable("w", [1, 1], initializer=v1.zeros_initializer())
+        b = v1.get_variable("b", [1], initializer=v1.ones_initializer())
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, w) + b - t))
+        step = v1.train.get_or_create_global_step()
+        train = v1.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+        with v1.Session() as s:
+            before = raises(lambda: s.run(w))
+            s.run(v1.global_variables_initializer())
+            losses = [s.run([loss, train], {x: [[1.0], [2.0]], t: [[3.0], [5.0]]})[0] for _ in range(4)]
+            return [before, losses, s.run(w), s.run(b), s.run(step)]
+
+
+def case_graph_gradients(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        x = v1.placeholder(tf.float32, [])
+        y = tf.constant(2.0)
+        z = x * x * y
+        gx, gy = tf.gradients(z, [x, y])
+        g2 = tf.gradients(gx, x)[0]
+        none = tf.gradients(y * 1.0, [x])
+        gw = tf.gradients(z, x, grad_ys=tf.constant(3.0))[0]
+        stop = tf.gradients(z + x, x, stop_gradients=[y])[0]
+        with v1.Session() as s:
+            return [s.run([gx, gy, g2, gw, stop], {x: 3.0}), none, s.run(v1.hessians(z, x), {x: 3.0})]
+
+
+def case_session_adam_and_collections(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        v = v1.get_variable("v", initializer=[1.0, 2.0])
+        frozen = v1.get_variable("frozen", initializer=[5.0], trainable=False)
+        opt = v1.train.AdamOptimizer(0.1)
+        gv = opt.compute_gradients(tf.reduce_sum(v * v) + tf.reduce_sum(frozen))
+        train = opt.apply_gradients([(tf.clip_by_value(g, -1.0, 1.0), x) for g, x in gv])
+        s = v1.Session()
+        s.run(v1.global_variables_initializer())
+        for _ in range(2):
+            s.run(train)
+        out = [
+            s.run(v),
+            [x.name for _, x in gv],
+            sorted(x.name for x in v1.global_variables()),
+            [x.name for x in v1.trainable_variables()],
+            [x.name for x in v1.get_collection(v1.GraphKeys.TRAINABLE_VARIABLES)],
+        ]
+        s.close()
+        return out
+
+
+def case_graph_control_flow(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        n = v1.placeholder(tf.int32, [])
+        c = tf.cond(n > 3, lambda: n * 10, lambda: n - 10)
+        w = tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a + i), [0, 0])
+        v = v1.get_variable("v", initializer=0.0)
+        add = v1.assign_add(v, 1.0)
+        with tf.control_dependencies([add]):
+            after = tf.identity(v.read_value())
+        with v1.Session() as s:
+            s.run(v1.global_variables_initializer())
+            return [s.run([c, w], {n: 5}), s.run([c, w], {n: 2}), s.run(after), s.run(after), s.run(v)]
+
+
+def case_graph_errors_and_isolation(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        x = tf.constant([1.0, 2.0])
+        out = [
+            raises(lambda: x.numpy(), "*"),
+            raises(lambda: bool(x[0] > 0.0)),
+            raises(lambda: list(x)),
+            hasattr(x, "graph"),
+            x.shape,
+        ]
+    with tf.Graph().as_default():
+        other = tf.constant([3.0, 4.0])
+        out.append(raises(lambda: x + other, "*"))
+    eager = tf.constant([5.0])
+    return out + [eager + 1.0, v1.get_default_graph() is not x.graph]
+
+
+def case_graph_shapes_and_names(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default() as g:
+        p = v1.placeholder(tf.float32, [None, 3], name="p")
+        q = v1.placeholder(tf.int32)
+        with tf.name_scope("s"):
+            a = tf.identity(p, name="i")
+            b = tf.identity(p, name="i")
+        u = tf.reduce_sum(p, axis=1)
+        r = tf.reshape(p, [-1, 3, 1])
+        return [
+            p.shape,
+            q.shape,
+            a.name,
+            b.name,
+            u.shape,
+            r.shape,
+            (p + 1.0).shape,
+            g.get_tensor_by_name("p:0") is p,
+            g.get_operation_by_name("s/i").type,
+            raises(lambda: g.get_tensor_by_name("zz:0"), "ValueError"),
+            tf.matmul(p, tf.ones([3, 2])).shape,
+        ]

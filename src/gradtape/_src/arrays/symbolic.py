@@ -266,17 +266,22 @@ class Graph:
         self.unknown_shapes: set[int] = set()
 
     def as_default(self) -> Any:
-        """RuntimeError: the graph of a function is made by its trace, and there are no others.
+        """RuntimeError: the graph of a function is complete once it has been traced.
 
-        >>> tf.Graph().as_default()
+        >>> tf.function(lambda x: x).get_concrete_function(1.0).graph.as_default()
         Traceback (most recent call last):
             ...
-        RuntimeError: gradtape has no graphs of TensorFlow 1 to build ops into. Run the code eagerly, or...
+        RuntimeError: The graph of the function '<lambda>' is complete: nothing can be added to it. tf.Graph()...
         """
         raise RuntimeError(
-            "gradtape has no graphs of TensorFlow 1 to build ops into. Run the code eagerly, or decorate a function "
-            "with tf.function."
+            f"The graph of the function '{self.name}' is complete: nothing can be added to it. tf.Graph() makes a "
+            "graph to build ops into."
         )
+
+    def scope_name(self, full: str) -> str:
+        """The prefix of a name scope that is opened now: the second one of a name is `name_1`."""
+        count = self.scopes[full] = self.scopes.get(full, -1) + 1
+        return f"{full}_{count}/" if count else f"{full}/"
 
     def argument(self, shape: Shape, dtype: Any) -> Symbolic:
         """An input that the caller gives."""
@@ -546,6 +551,37 @@ def _before(graph: Graph | None) -> Iterator[Graph]:
 
 
 current_graph: Callable[[], Graph | None] = graph_traced.get
+
+
+_default_graph: ContextVar[Any] = ContextVar("gradtape_default_graph", default=None)
+default_graph: Callable[[], Any] = _default_graph.get
+"""The graph of TensorFlow 1 that functions add operations to; None in eager code."""
+
+
+def building(graph: Any) -> setting[Any]:
+    """Within the block functions add operations to this graph."""
+    return setting(_default_graph, graph)
+
+
+_graph_mode: ContextVar[Any] = ContextVar("gradtape_graph_mode", default=None)
+graph_mode: Callable[[], Any] = _graph_mode.get
+"""What runs the functions of operations of such a graph here; None where operations are added to it."""
+
+
+def running(mode: Any) -> setting[Any]:
+    """Within the block tensors of such a graph stand for those of this mode."""
+    return setting(_graph_mode, mode)
+
+
+def graph_for_ops() -> Any:
+    """The graph that functions add operations to here; None in eager code, in traces, and while operations run."""
+    graph = _default_graph.get()
+    return graph if graph is not None and _graph_mode.get() is None and graph_traced.get() is None else None
+
+
+def build_from_now_on(graph: Any) -> None:
+    """Make a graph the default, or none, for the rest of this thread."""
+    _default_graph.set(graph)
 
 
 def tracing(graph: Graph | None) -> setting[Graph | None]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import gradtape
 from gradtape._src.errors import install
 from gradtape._src.hooks import tensorflow_python
-from gradtape._src.reasons import FIRST_VERSION, REFUSED, RENAMED, reason_within
+from gradtape._src.reasons import FIRST_VERSION, RENAMED, reason_within
 
 __all__ = ["MISSING", "NOTE", "SUPPORTED", "Call", "Verdict", "judge"]
 
@@ -66,8 +66,6 @@ def judge(name: str, call: Call | None = None) -> Verdict:
         return Verdict(NOTE, f"needs Keras 3: {install('keras')}")
     if found is _ABSENT:
         return Verdict(MISSING, _why_missing(name, absent))
-    if name in REFUSED:
-        return Verdict(MISSING, "TensorFlow 1: sessions and graphs are not in gradtape")
     notes = [_NOTES[name]] if name in _NOTES else []
     notes += [note for start, note in _NOTES_BELOW.items() if name.startswith(start)]
     if call is not None:
@@ -141,9 +139,9 @@ def _why_missing(name: str, absent: str) -> str:
         return f"TensorFlow 1; since then {new}"
     if FIRST_VERSION.match(absent):
         older = f"tf.compat.v1.{absent.removeprefix('tf.compat.v1.').removeprefix('tf.')}"
-        if older not in REFUSED and _find(older)[0] is not _ABSENT:
+        if _find(older)[0] is not _ABSENT:
             return f"TensorFlow 1; here as {older}"
-        return "TensorFlow 1: sessions and graphs are not in gradtape"
+        return "TensorFlow 1: this part of its sessions and graphs is not in gradtape"
     why = reason_within(name, absent)
     if why is not None:
         return why

@@ -102,7 +102,8 @@ class Tracer:
             raise as_graph_error(reason)
         concrete = EagerFunction(self.origin, self._python_function, self._autograph, arguments, reason, beside_trace)
         text = concrete.pretty_printed_signature(False)
-        warn_once(f"The function '{self.origin.name}' runs eagerly. {reason} Arguments: {text}", self.origin)
+        if not getattr(self._python_function, "is_quiet", False):
+            warn_once(f"The function '{self.origin.name}' runs eagerly. {reason} Arguments: {text}", self.origin)
         return concrete
 
     def trace(self, arguments: Arguments, shapes: Any = None, kind: Kind = ConcreteFunction) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape._src import nest
 from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.symbolic import FollowConstantsError, current_graph
+from gradtape._src.arrays.symbolic import FollowConstantsError, current_graph, graph_for_ops
 from gradtape._src.autodiff.arguments import array_of, as_policy, finished, seed_cotangents, seeds_of
 from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import convert, wrap
@@ -40,6 +40,10 @@ def gradients(
     >>> float(slope(tf.constant(3.0)))
     6.0
     """
+    builder = graph_for_ops()
+    if builder is not None:
+        result: list[Any] = builder.gradients(ys, xs, grad_ys, stop_gradients, unconnected_gradients, name)
+        return result
     targets, sources = [_part(y) for y in nest.flatten(ys)], nest.flatten(xs)
     records, arrays = _trace("tf.gradients", sources)
     policy = as_policy(unconnected_gradients)
@@ -63,6 +67,10 @@ def hessians(
     >>> curvature(tf.constant([1.0, 2.0])).numpy().tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
+    builder = graph_for_ops()
+    if builder is not None:
+        second: list[Any] = builder.hessians(ys, xs, name)
+        return second
     results = []
     for source in nest.flatten(xs):
         slope = convert(gradients(ys, source)[0])

@@ -116,7 +116,7 @@ class FuncGraph(Graph):
         for feed in self.feeds:
             yield Operation(self, _FEEDS[feed.kind], (), (feed.symbol,), names)
         for node in self.nodes:
-            yield Operation(self, _type(node), [a for a in node.args if type(a) is Symbolic], node.outputs, names)
+            yield Operation(self, type_of(node), [a for a in node.args if type(a) is Symbolic], node.outputs, names)
 
     def get_operation_by_name(self, name: str) -> Operation:
         """The operation of this name."""
@@ -155,7 +155,8 @@ class FuncGraph(Graph):
         return GraphDef(node=[operation.node_def for operation in self._operations()])
 
 
-def _type(node: Node) -> str:
+def type_of(node: Node) -> str:
+    """TensorFlow's name of the op that a node is."""
     name = node.attrs["of"] if node.name == "dynamic" else node.name
     op = registry.get(name)
     return _PROGRAMS.get(name, name) if op is None else op.tf_name

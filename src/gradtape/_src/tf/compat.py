@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src import version
-from gradtape._src.conversion import convert, wrap
+from gradtape._src.arrays.symbolic import default_graph
+from gradtape._src.conversion import convert
 from gradtape._src.dtypes import as_dtype, float32
 from gradtape._src.graph.gradients import gradients, hessians
 from gradtape._src.interrupts import contextmanager, setting, settings
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf import compat_initializers, nn, random
+from gradtape._src.tf import compat_initializers, nn
 from gradtape._src.tf.arguments import shape_of
 from gradtape._src.tf.normalization import fused_batch_norm
 from gradtape._src.tf.scopes import name_scope
@@ -49,29 +50,28 @@ def get_variable(
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Variable:
-    """A new variable (eager code never reuses one by name), by default with Glorot's uniform initial value.
+    """A variable, by default with Glorot's uniform initial value. Eager code never reuses one by its name; in a graph
+    the open `variable_scope` says whether the name stands for a new one.
 
     >>> get_variable("w", initializer=[1.0, 2.0]).name
     'w:0'
     """
-    constant = initializer is not None and not callable(initializer)
-    if constant and shape is not None:
-        raise ValueError("If initializer is a constant, do not specify shape.")
-    if shape is None and not constant:
-        raise ValueError(
-            f"Variable {name} did not get an initializer, so its `shape` argument must be specified."
-            if initializer is None
-            else f"Shape of a new variable ({name}) must be fully defined, but instance was <unknown>."
-        )
-    kind = as_dtype(dtype) if dtype is not None else float32
-    value: Any
-    if constant:
-        value = convert(initializer, dtype)
-    elif initializer is None:
-        value = _default_value(shape_of(shape), kind)
-    else:
-        maker = initializer() if isinstance(initializer, type) else initializer
-        value = maker(shape_of(shape), dtype=kind)
+    graph = default_graph()
+    if graph is not None:
+        from gradtape._src.tf.v1.graphs.scopes import graph_variable
+
+        options = {
+            "initializer": initializer,
+            "regularizer": regularizer,
+            "trainable": trainable,
+            "collections": collections,
+            "validate_shape": validate_shape,
+            "custom_getter": custom_getter,
+            "constraint": constraint,
+        }
+        variable: Variable = graph_variable(graph, name, shape, dtype, options)
+        return variable
+    value = _initial_value(name, shape, dtype, initializer)
     with setting(name_prefix, _variable_prefix.get()):  # name_scope does not count here, as in TensorFlow
         return Variable(
             value,
@@ -86,29 +86,97 @@ def get_variable(
         )
 
 
-def _default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    if not dtype.is_floating:
-        return wrap(np.zeros(shape, dtype.numpy_dtype))
-    receptive = int(np.prod(shape[:-2], dtype=int))
-    fan_in, fan_out = shape[-2:] if len(shape) > 1 else (shape[0] if shape else 1,) * 2
-    limit = float(np.sqrt(6.0 / max(1, (fan_in + fan_out) * receptive)))
-    return random.uniform(shape, -limit, limit, dtype)
+def _initial_value(name: str, shape: Any, dtype: Any, initializer: Any) -> Any:
+    """The initial value of a variable of eager code."""
+    constant = initializer is not None and not callable(initializer)
+    if constant and shape is not None:
+        raise ValueError("If initializer is a constant, do not specify shape.")
+    if shape is None and not constant:
+        raise ValueError(
+            f"Variable {name} did not get an initializer, so its `shape` argument must be specified."
+            if initializer is None
+            else f"Shape of a new variable ({name}) must be fully defined, but instance was <unknown>."
+        )
+    kind = as_dtype(dtype) if dtype is not None else float32
+    if constant:
+        return convert(initializer, dtype)
+    if initializer is None:
+        return compat_initializers.default_value(shape_of(shape), kind)
+    maker = initializer() if isinstance(initializer, type) else initializer
+    return maker(shape_of(shape), dtype=kind)
 
 
 class variable_scope(settings):
-    """A prefix for the names of variables made by `get_variable`."""
+    """A prefix for the names of variables made by `get_variable`; in a graph also the options of these variables.
 
-    def __init__(self, name_or_scope: Any, default_name: str | None = None, **options: Any) -> None:
-        self._scope = None if name_or_scope is None or isinstance(name_or_scope, str) else name_or_scope
-        self._name = (name_or_scope if self._scope is None else self._scope.name) or default_name or ""
+    Args:
+      name_or_scope: A name, or a scope that a `with` block returned in a graph.
+      default_name: The name where that is None.
+      values: No effect.
+      initializer: The initializer of variables that have none of their own.
+      regularizer: The regularizer of variables that have none of their own.
+      caching_device: No effect.
+      partitioner: No effect.
+      custom_getter: What is called in the place of `get_variable`, with that as its first argument.
+      reuse: Whether names stand for variables that exist: True, False, or `AUTO_REUSE` for those that do.
+      dtype: The dtype of variables that have none of their own.
+      use_resource: No effect.
+      constraint: The constraint of variables that have none of their own.
+      auxiliary_name_scope: Whether the block is also a `name_scope`.
+    """
+
+    def __init__(
+        self,
+        name_or_scope: Any,
+        default_name: str | None = None,
+        values: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        caching_device: Any = None,
+        partitioner: Any = None,
+        custom_getter: Any = None,
+        reuse: Any = None,
+        dtype: Any = None,
+        use_resource: Any = None,
+        constraint: Any = None,
+        auxiliary_name_scope: bool = True,
+    ) -> None:
+        self._given, self._default, self._reuse = name_or_scope, default_name, reuse
+        self._auxiliary = auxiliary_name_scope
+        self._options = {
+            "initializer": initializer,
+            "regularizer": regularizer,
+            "custom_getter": custom_getter,
+            "dtype": dtype,
+            "constraint": constraint,
+        }
+        self._blocks: list[Any] = []
         super().__init__()
 
     def __enter__(self) -> Any:
-        inner = f"{_variable_prefix.get()}{self._name}/" if self._name else ""
-        scope = name_scope(self._name).within(name_prefix.get())
-        self._pairs = (_variable_prefix, inner), (name_prefix, scope)
-        super().__enter__()
-        return scope if self._scope is None else self._scope
+        if default_graph() is None:
+            name = getattr(self._given, "name", self._given) or self._default or ""
+            inner = f"{_variable_prefix.get()}{name}/" if name else ""
+            scope = name_scope(name).within(name_prefix.get())
+            self._pairs = (_variable_prefix, inner), (name_prefix, scope)
+            super().__enter__()
+            return scope if self._given is None or isinstance(self._given, str) else self._given
+        from gradtape._src.tf.v1.graphs.scopes import graph_variable_scope
+
+        opened, blocks = graph_variable_scope(
+            self._given, self._default, self._reuse, self._auxiliary, dict(self._options)
+        )
+        for block in blocks:
+            block.__enter__()
+        self._blocks.append(blocks)
+        return opened
+
+    def __exit__(self, *failure: Any) -> None:
+        if not self._blocks:
+            super().__exit__(*failure)
+            return
+        for block in reversed(self._blocks.pop()):
+            block.__exit__(*failure)
 
 
 def assign(
@@ -178,7 +246,10 @@ _AT_THE_ROOT = {
         unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zeta""",
     "linalg": "cholesky cholesky_solve cross global_norm matrix_transpose qr svd trace",
     "signal": "fft fft2d fft3d ifft ifft2d ifft3d",
-    "debugging": "assert_proper_iterable assert_same_float_dtype check_numerics is_numeric_tensor",
+    "debugging": """assert_greater_equal assert_integer assert_less_equal assert_near assert_negative
+        assert_non_negative assert_non_positive assert_none_equal assert_positive assert_proper_iterable
+        assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics
+        is_numeric_tensor""",
     "quantization": """fake_quant_with_min_max_args fake_quant_with_min_max_vars
         fake_quant_with_min_max_vars_per_channel""",
     "dtypes": "qint8 qint16 qint32 quint8 quint16 resource variant",
@@ -347,7 +418,6 @@ def build(root: ModuleType, names_of_root: Iterable[str]) -> ModuleType:
     for name, value in {
         "get_variable": get_variable,
         "variable_scope": variable_scope,
-        "enable_eager_execution": _enabled,
         "enable_v2_behavior": _enabled,
         "gradients": gradients,
         "hessians": hessians,

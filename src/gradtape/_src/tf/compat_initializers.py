@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from gradtape._src.conversion import wrap
 from gradtape._src.dtypes import as_dtype, float32
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import initializers, random
@@ -75,3 +78,13 @@ class random_uniform_initializer(_OfDtype, initializers.random_uniform_initializ
     def __init__(self, minval: Any = 0.0, maxval: Any = None, seed: int | None = None, dtype: Any = float32) -> None:
         super().__init__(minval, 1.0 if maxval is None else maxval, seed)
         self.dtype = as_dtype(dtype)
+
+
+def default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """The initial value of a variable that has no initializer."""
+    if not dtype.is_floating:
+        return wrap(np.zeros(shape, dtype.numpy_dtype))
+    receptive = int(np.prod(shape[:-2], dtype=int))
+    fan_in, fan_out = shape[-2:] if len(shape) > 1 else (shape[0] if shape else 1,) * 2
+    limit = float(np.sqrt(6.0 / max(1, (fan_in + fan_out) * receptive)))
+    return random.uniform(shape, -limit, limit, dtype)

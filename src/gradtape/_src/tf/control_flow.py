@@ -19,7 +19,7 @@ from gradtape._src import errors, nest
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.seeds import OpStreams, drawing_from, rows_drawn
-from gradtape._src.arrays.symbolic import current_graph, is_known
+from gradtape._src.arrays.symbolic import current_graph, graph_for_ops, is_known
 from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.composites import is_composite
@@ -942,24 +942,28 @@ def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: 
 
 
 # -- order and grouping: eager ops have run by the time these see them -----------------------------------------------
-def no_op(name: str | None = None) -> None:
-    """Nothing.
+def no_op(name: str | None = None) -> Any:
+    """Nothing; in a graph of TensorFlow 1, an operation that does nothing.
 
     >>> tf.no_op()
     """
+    graph = graph_for_ops()
+    return None if graph is None else graph.add_grouping((), name or "NoOp")
 
 
-def group(*inputs: Any, **kwargs: Any) -> None:
-    """Group ops; eager ops have already run.
+def group(*inputs: Any, **kwargs: Any) -> Any:
+    """Group ops; eager ops have already run. In a graph of TensorFlow 1, an operation that runs them.
 
     >>> v = tf.Variable(1.0)
     >>> tf.group(v.assign_add(1.0), v.assign_add(2.0))
     >>> v.numpy()
     np.float32(4.0)
     """
-    kwargs.pop("name", None)
+    name = kwargs.pop("name", None)
     if kwargs:
         raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
+    graph = graph_for_ops()
+    return None if graph is None else graph.group(inputs, name)
 
 
 def tuple_(tensors: TensorLike, control_inputs: Any = None, name: str | None = None) -> Any:

@@ -23,7 +23,7 @@ from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape._src.arrays.numpy.random import double, random_bits, singles, stream_of, words64
 from gradtape._src.arrays.seeds import OpStreams, pair_of, rows_drawn, seeds as _seeds, start_of
-from gradtape._src.arrays.symbolic import current_graph, is_known, number
+from gradtape._src.arrays.symbolic import current_graph, graph_for_ops, is_known, number
 from gradtape._src.conversion import array_from, constant_operand, convert, is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.interrupts import float_errors_ignored
@@ -57,6 +57,10 @@ def set_seed(seed: Any) -> None:
         plain = plain.item()
     if plain is not None and not isinstance(plain, (str, bytes, int, float, np.number)):
         raise TypeError(f"Expected an integer for argument 'seed', but got {seed!r}.")
+    graph = graph_for_ops()
+    if graph is not None:
+        graph.seed = plain
+        return
     _seeds.set(plain)
 
 

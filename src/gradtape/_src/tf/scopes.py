@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.arrays.symbolic import current_graph, default_graph, graph_for_ops
 from gradtape._src.call_sites import scope_finders
 from gradtape._src.devices import device_scope
 from gradtape._src.function.modes import init_scope as init_scope
@@ -81,8 +81,8 @@ class _EagerDeviceContext(device_scope):
     """The block of a `tf.device`."""
 
 
-def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
-    """No effect: eager ops run in the order of the program.
+def control_dependencies(control_inputs: Any) -> AbstractContextManager[Any]:
+    """No effect: eager ops run in the order of the program. In a graph of TensorFlow 1, run its ops after these.
 
     >>> v = tf.Variable(1.0)
     >>> with tf.control_dependencies([v.assign(2.0)]):
@@ -94,6 +94,10 @@ def control_dependencies(control_inputs: Any) -> AbstractContextManager[None]:
         raise TypeError(f"Expected a list of tensors or functions for 'control_inputs', but got {control_inputs!r}.")
     if isinstance(control_inputs, ndarray) and control_inputs.size > 1:
         raise ValueError("The truth value of an array with more than one element is ambiguous: pass a list of tensors.")
+    graph = graph_for_ops()
+    if graph is not None:
+        block: AbstractContextManager[Any] = graph.control_dependencies(control_inputs)
+        return block
     for item in control_inputs or ():
         if callable(item):
             item()
@@ -146,12 +150,12 @@ def _parameters() -> Any:
 
 
 def executing_eagerly() -> bool:
-    """Whether ops run when they are called; false inside a function that is being traced.
+    """Whether ops run when they are called; false inside a function that is being traced, and where a graph is built.
 
     >>> tf.executing_eagerly()
     True
     """
-    return current_graph() is None
+    return current_graph() is None and default_graph() is None
 
 
 def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,7 +17,15 @@ from gradtape._src import errors
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.batched import Batched, EscapeError
 from gradtape._src.arrays.lazy import Lazy
-from gradtape._src.arrays.symbolic import Graph, Symbolic, VariableState, current_graph, only_eager, tracing
+from gradtape._src.arrays.symbolic import (
+    Graph,
+    Symbolic,
+    VariableState,
+    current_graph,
+    default_graph,
+    only_eager,
+    tracing,
+)
 from gradtape._src.conversion import array_from, convert, placed, register_converter
 from gradtape._src.core.tape import active_recorders, active_stack, add_unrecorded_read, open_tapes
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
@@ -48,11 +56,8 @@ def scope_within(outer: str, name: str) -> str:
     """
     if not name or name.endswith("/"):
         return name
-    graph = current_graph()
-    if graph is None:
-        return f"{outer}{name}/"
-    count = graph.scopes[outer + name] = graph.scopes.get(outer + name, -1) + 1
-    return f"{outer}{name}_{count}/" if count else f"{outer}{name}/"
+    graph = current_graph() or default_graph()
+    return f"{outer}{name}/" if graph is None else graph.scope_name(f"{outer}{name}")
 
 
 def traced_scope(name: str) -> setting[str]:

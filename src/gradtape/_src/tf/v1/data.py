@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
+
+from gradtape._src.arrays.symbolic import graph_for_ops
+from gradtape._src.tf.v1.graphs.iterators import GraphIterator
 
 __all__ = ["get_output_classes", "get_output_shapes", "get_output_types", "make_initializable_iterator",
            "make_one_shot_iterator"]  # fmt: skip
@@ -16,11 +19,15 @@ def make_one_shot_iterator(dataset: Any) -> Any:
     >>> int(tf.compat.v1.data.make_one_shot_iterator(tf.data.Dataset.range(3)).get_next())
     0
     """
-    return iter(dataset)
+    graph = graph_for_ops()
+    return iter(dataset) if graph is None else GraphIterator(graph, dataset, starts_itself=True)
 
 
-def make_initializable_iterator(dataset: Any, shared_name: str | None = None) -> NoReturn:
-    """RuntimeError, as in TensorFlow's eager code."""
+def make_initializable_iterator(dataset: Any, shared_name: str | None = None) -> Any:
+    """An iterator of a graph that starts whenever its `initializer` runs. RuntimeError in eager code."""
+    graph = graph_for_ops()
+    if graph is not None:
+        return GraphIterator(graph, dataset, starts_itself=False)
     raise RuntimeError(
         "`make_initializable_iterator()` is not supported in eager mode. Use Python-style iteration instead."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradtape._src.arrays.symbolic import default_graph, graph_for_ops
 from gradtape._src.conversion import convert, operand
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math, nn
@@ -55,7 +56,7 @@ _DEFAULT = Reduction.SUM_BY_NONZERO_WEIGHTS
 
 
 def compute_weighted_loss(
-    losses: Any, weights: Any = 1.0, scope: Any = None, loss_collection: Any = None, reduction: str = _DEFAULT
+    losses: Any, weights: Any = 1.0, scope: Any = None, loss_collection: Any = "losses", reduction: str = _DEFAULT
 ) -> Tensor:
     """Losses times weights as one number; a weight may stand for a whole row.
 
@@ -110,7 +111,7 @@ def absolute_difference(
     predictions: Any,
     weights: Any = 1.0,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """|predictions - labels|.
@@ -127,7 +128,7 @@ def mean_squared_error(
     predictions: Any,
     weights: Any = 1.0,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """(predictions - labels)^2.
@@ -145,7 +146,7 @@ def log_loss(
     weights: Any = 1.0,
     epsilon: float = 1e-7,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The cross entropy of probabilities, with `epsilon` inside of the logarithms.
@@ -164,7 +165,7 @@ def huber_loss(
     weights: Any = 1.0,
     delta: float = 1.0,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """Half the square of errors up to `delta`, and linear beyond.
@@ -184,7 +185,7 @@ def hinge_loss(
     logits: Any,
     weights: Any = 1.0,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """max(0, 1 - y * logits), where y is -1 for the label 0, and 1 for the label 1.
@@ -202,7 +203,7 @@ def cosine_distance(
     axis: Any = None,
     weights: Any = 1.0,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
     dim: Any = None,
 ) -> Tensor:
@@ -220,7 +221,7 @@ def cosine_distance(
 
 
 def mean_pairwise_squared_error(
-    labels: Any, predictions: Any, weights: Any = 1.0, scope: Any = None, loss_collection: Any = None
+    labels: Any, predictions: Any, weights: Any = 1.0, scope: Any = None, loss_collection: Any = "losses"
 ) -> Tensor:
     """The mean square of differences between pairs of errors, for each example of a batch.
 
@@ -249,7 +250,7 @@ def sigmoid_cross_entropy(
     weights: Any = 1.0,
     label_smoothing: float = 0,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The cross entropy of logits of independent classes.
@@ -272,7 +273,7 @@ def softmax_cross_entropy(
     weights: Any = 1.0,
     label_smoothing: float = 0,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The cross entropy of logits, with a probability for each class as labels.
@@ -295,7 +296,7 @@ def sparse_softmax_cross_entropy(
     logits: Any,
     weights: Any = 1.0,
     scope: Any = None,
-    loss_collection: Any = None,
+    loss_collection: Any = "losses",
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The cross entropy of logits, with numbers of classes as labels.
@@ -308,25 +309,41 @@ def sparse_softmax_cross_entropy(
 
 
 # -- collections of a graph: eager code has none ---------------------------------------------------------------------
-def add_loss(loss: Any, loss_collection: Any = None) -> None:
-    """No effect: eager code has no collections of losses."""
+def _collected(key: Any, scope: Any) -> list[Any]:
+    graph = default_graph()
+    return [] if graph is None else graph.get_collection(key, scope)
 
 
-def get_losses(scope: Any = None, loss_collection: Any = None) -> list[Any]:
-    """Empty: eager code has no collections of losses."""
-    return []
+def add_loss(loss: Any, loss_collection: Any = "losses") -> None:
+    """Put a loss into a collection of the default graph. No effect in eager code."""
+    graph = default_graph()
+    if graph is not None and loss_collection:
+        graph.add_to_collection(loss_collection, loss)
+
+
+def get_losses(scope: Any = None, loss_collection: Any = "losses") -> list[Any]:
+    """The losses of the default graph; empty in eager code."""
+    return _collected(loss_collection, scope)
 
 
 def get_regularization_losses(scope: Any = None) -> list[Any]:
-    """Empty: eager code has no collections of losses."""
-    return []
+    """The regularization losses of the default graph; empty in eager code."""
+    return _collected("regularization_losses", scope)
+
+
+def _total(losses: list[Any], name: str) -> Tensor:
+    graph = graph_for_ops()
+    if graph is None or not losses:
+        return convert(0.0) if graph is None else graph.record(convert, (0.0,), {}, name)
+    return graph.record(math.add_n, (losses,), {}, name)
 
 
 def get_regularization_loss(scope: Any = None, name: str = "total_regularization_loss") -> Tensor:
-    """Zero: eager code has no collections of losses."""
-    return convert(0.0)
+    """The sum of the regularization losses of the default graph; zero in eager code."""
+    return _total(get_regularization_losses(scope), name)
 
 
 def get_total_loss(add_regularization_losses: bool = True, name: str = "total_loss", scope: Any = None) -> Tensor:
-    """Zero: eager code has no collections of losses."""
-    return convert(0.0)
+    """The sum of the losses of the default graph; zero in eager code."""
+    more = get_regularization_losses(scope) if add_regularization_losses else []
+    return _total([*get_losses(scope), *more], name)

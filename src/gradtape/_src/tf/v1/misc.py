@@ -1,13 +1,31 @@
-"""`tf.compat.v1`: dimensions, switches of TensorFlow's runtime, and what sessions and graphs would need."""
+"""`tf.compat.v1`: dimensions, switches of TensorFlow's runtime, placeholders and collections of graphs."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from gradtape._src.arrays.symbolic import Graph, current_graph
+from gradtape._src.arrays.symbolic import current_graph, default_graph, graph_for_ops, running
 from gradtape._src.conversion import convert
+from gradtape._src.dtypes import int64
 from gradtape._src.formats.schema import Field, Record, mapping
+from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape
+from gradtape._src.tf.v1.graphs import ops
+from gradtape._src.tf.v1.graphs.default import (
+    disable_eager_execution as disable_eager_execution,
+    enable_eager_execution as enable_eager_execution,
+    get_default_graph as get_default_graph,
+    reset_default_graph as reset_default_graph,
+)
+from gradtape._src.tf.v1.graphs.graph import Graph, default_session, packing
+from gradtape._src.tf.v1.graphs.scopes import AUTO_REUSE as AUTO_REUSE, VariableScope as VariableScope
+from gradtape._src.tf.v1.graphs.session import InteractiveSession as InteractiveSession, Session as Session
+from gradtape._src.tf.v1.graphs.values import (
+    IndexedSlicesValue as IndexedSlicesValue,
+    SparseTensorValue as SparseTensorValue,
+)
+
+_NO_GRAPH = Graph()  # the collections of functions that are being traced: nothing is put into them
 
 __all__ = [
     "AUTO_REUSE",
@@ -16,27 +34,36 @@ __all__ = [
     "GPUOptions",
     "GraphKeys",
     "GraphOptions",
+    "IndexedSlicesValue",
     "InteractiveSession",
     "OptimizerOptions",
     "RunOptions",
     "Session",
+    "SparseTensorValue",
+    "VariableScope",
     "control_flow_v2_enabled",
     "dimension_at_index",
     "dimension_value",
     "disable_eager_execution",
     "disable_v2_behavior",
+    "enable_eager_execution",
     "enabled",
     "executing_eagerly_outside_functions",
     "get_collection",
+    "get_collection_ref",
     "get_default_graph",
     "get_default_session",
     "global_variables",
     "global_variables_initializer",
     "is_enabled",
+    "local_variables",
     "local_variables_initializer",
+    "model_variables",
+    "moving_average_variables",
     "placeholder",
     "placeholder_with_default",
     "reset_default_graph",
+    "sparse_placeholder",
     "tables_initializer",
     "trainable_variables",
     "variables_initializer",
@@ -202,71 +229,55 @@ control_flow_v2_enabled = is_enabled
 
 
 def executing_eagerly_outside_functions() -> bool:
-    """True: there are no graphs outside of functions."""
-    return True
+    """Whether ops run when they are called, outside of functions: not where a graph is built."""
+    return default_graph() is None
 
 
-_ADVICE = (
-    "gradtape has no graphs and sessions of TensorFlow 1. Run the code eagerly, or decorate a function with "
-    "tf.function and call it with what was fed."
-)
+def disable_v2_behavior() -> None:
+    """Build graphs from now on, as TensorFlow 1 does: see `disable_eager_execution`."""
+    disable_eager_execution()
 
 
-def _refuse(what: str) -> NoReturn:
-    raise RuntimeError(f"{what} is not compatible with eager execution. {_ADVICE}")
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Any:
+    """A tensor of a graph whose value is fed when a session runs. RuntimeError in eager code.
 
-
-def disable_eager_execution() -> NoReturn:
-    """RuntimeError: gradtape has no graphs and sessions of TensorFlow 1."""
-    raise RuntimeError(f"tf.compat.v1.disable_eager_execution: {_ADVICE}")
-
-
-def disable_v2_behavior() -> NoReturn:
-    """RuntimeError: gradtape has no graphs and sessions of TensorFlow 1."""
-    raise RuntimeError(f"tf.compat.v1.disable_v2_behavior: {_ADVICE}")
-
-
-def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> NoReturn:
-    """RuntimeError: eager code has no placeholders."""
-    _refuse("tf.placeholder()")
+    >>> import gradtape as tf
+    >>> with tf.Graph().as_default():
+    ...     x = placeholder(tf.float32, [None, 2], name="x")
+    >>> x
+    <tf.Tensor 'x:0' shape=(None, 2) dtype=float32>
+    """
+    graph = graph_for_ops()
+    if graph is None:
+        raise RuntimeError(
+            "tf.placeholder() is not compatible with eager execution. Build a graph, in a block `with "
+            "tf.Graph().as_default()` or after tf.compat.v1.disable_eager_execution(), or pass the value to a function."
+        )
+    return ops.placeholder(graph, dtype, shape, name)
 
 
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Any:
-    """The default: nothing is fed in eager code."""
-    return convert(input)
+    """A tensor of a graph whose value may be fed; the default in eager code."""
+    graph = graph_for_ops()
+    return convert(input) if graph is None else ops.placeholder_with_default(graph, input, shape, name)
 
 
-class Session:
-    """RuntimeError: gradtape has no graphs and sessions of TensorFlow 1."""
-
-    def __init__(self, target: str = "", graph: Any = None, config: Any = None) -> None:
-        raise RuntimeError(f"The Session graph is empty. Add operations to the graph before calling run(). {_ADVICE}")
-
-
-class InteractiveSession(Session):
-    """RuntimeError: gradtape has no graphs and sessions of TensorFlow 1."""
-
-
-def get_default_session() -> None:
-    """None: there are no sessions."""
+def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Any:
+    """A sparse tensor of a graph whose values are fed. RuntimeError in eager code."""
+    rank = TensorShape(shape).rank
+    base = name or "Placeholder"
+    parts = [
+        placeholder(int64, [None, rank], f"{base}/indices"),
+        placeholder(dtype, [None], f"{base}/values"),
+        placeholder(int64, [rank], f"{base}/shape"),
+    ]
+    with running(packing()):
+        return SparseTensor(*parts)
 
 
-_default_graph: list[Graph] = []
-
-
-def get_default_graph() -> Any:
-    """The graph that is traced here; in eager code one that has no ops, and gets none."""
-    graph = current_graph()
-    if graph is not None:
-        return graph.root
-    if not _default_graph:
-        _default_graph.append(Graph("default"))
-    return _default_graph[0]
-
-
-def reset_default_graph() -> None:
-    """Let `get_default_graph` return another graph in eager code."""
-    _default_graph.clear()
+def get_default_session() -> Any:
+    """The session of the innermost block; None if there is none."""
+    return default_session()
 
 
 # -- collections: eager code has none --------------------------------------------------------------------------------
@@ -284,35 +295,66 @@ class GraphKeys:
 
 
 def get_collection(key: Any, scope: Any = None) -> list[Any]:
-    """Empty: eager code has no collections. Variables belong to the objects that create them."""
-    return []
+    """The members of a collection of the default graph. Eager code puts nothing into them."""
+    found: list[Any] = _graph().get_collection(key, scope)
+    return found
+
+
+def get_collection_ref(key: Any) -> list[Any]:
+    """A collection of the default graph itself."""
+    found: list[Any] = _graph().get_collection_ref(key)
+    return found
+
+
+def _graph() -> Any:
+    found = default_graph()
+    return get_default_graph() if found is None and current_graph() is None else found or _NO_GRAPH
 
 
 def global_variables(scope: Any = None) -> list[Any]:
-    """Empty: eager code has no collections. Variables belong to the objects that create them."""
-    return []
+    """The variables of the default graph. In eager code they belong to the objects that create them."""
+    return get_collection(GraphKeys.GLOBAL_VARIABLES, scope)
 
 
-trainable_variables = global_variables
+def trainable_variables(scope: Any = None) -> list[Any]:
+    """The trainable variables of the default graph."""
+    return get_collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
-def global_variables_initializer() -> None:
-    """Nothing to run: variables are initialized when they are created."""
+def local_variables(scope: Any = None) -> list[Any]:
+    """The local variables of the default graph."""
+    return get_collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 
-local_variables_initializer = tables_initializer = global_variables_initializer
+def model_variables(scope: Any = None) -> list[Any]:
+    """The variables in the collection of model variables of the default graph."""
+    return get_collection(GraphKeys.MODEL_VARIABLES, scope)
 
 
-def variables_initializer(var_list: Any, name: str = "init") -> None:
-    """Nothing to run: variables are initialized when they are created."""
+def moving_average_variables(scope: Any = None) -> list[Any]:
+    """The variables of the default graph that have moving averages."""
+    return get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
 
 
-class _AutoReuse:
-    def __repr__(self) -> str:
-        return "<_ReuseMode.AUTO_REUSE: 1>"
+def variables_initializer(var_list: Any, name: str = "init") -> Any:
+    """An operation that initializes variables. In eager code variables are initialized when they are created."""
+    graph = graph_for_ops()
+    return None if graph is None else ops.initializers(graph, var_list, name)
 
 
-AUTO_REUSE = _AutoReuse()
+def global_variables_initializer() -> Any:
+    """An operation that initializes all variables. In eager code variables are initialized when they are created."""
+    return variables_initializer(global_variables())
+
+
+def local_variables_initializer() -> Any:
+    """An operation that initializes all local variables."""
+    return variables_initializer(local_variables())
+
+
+def tables_initializer(name: str = "init_all_tables") -> Any:
+    """An operation that does nothing: tables are initialized when they are created."""
+    return variables_initializer((), name)
 
 
 # -- options of sessions, which programs set before they begin -------------------------------------------------------

@@ -13,11 +13,13 @@ _FUNCTIONS = """argmax argmin batch_gather clip_by_average_norm count_nonzero di
     scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update
     scatter_sub scatter_update setdiff1d sparse_to_dense squeeze string_split to_bfloat16 to_complex64 to_complex128
     to_double to_float to_int32 to_int64 where"""
-_MISC = """AUTO_REUSE ConfigProto Dimension GPUOptions GraphKeys GraphOptions InteractiveSession OptimizerOptions
-    RunOptions Session control_flow_v2_enabled dimension_at_index dimension_value disable_eager_execution
-    disable_v2_behavior executing_eagerly_outside_functions get_collection get_default_graph get_default_session
-    global_variables global_variables_initializer local_variables_initializer placeholder placeholder_with_default
-    reset_default_graph tables_initializer trainable_variables variables_initializer"""
+_MISC = """AUTO_REUSE ConfigProto Dimension GPUOptions GraphKeys GraphOptions IndexedSlicesValue InteractiveSession
+    OptimizerOptions RunOptions Session SparseTensorValue VariableScope control_flow_v2_enabled dimension_at_index
+    dimension_value disable_eager_execution disable_v2_behavior enable_eager_execution
+    executing_eagerly_outside_functions get_collection get_collection_ref get_default_graph get_default_session
+    global_variables global_variables_initializer local_variables local_variables_initializer model_variables
+    moving_average_variables placeholder placeholder_with_default reset_default_graph sparse_placeholder
+    tables_initializer trainable_variables variables_initializer"""
 _VARIABLES = """Print add_check_numerics_ops add_to_collection add_to_collections assert_variables_initialized
     colocate_with count_up_to get_local_variable get_variable_scope is_variable_initialized make_template no_regularizer
     py_func report_uninitialized_variables verify_tensor_all_finite while_loop"""
@@ -51,13 +53,16 @@ def _lazy_names() -> dict[str, str]:
     table = {name: f"{_HERE}.functions:{name}" for name in _FUNCTIONS.split()}
     table |= {name: f"{_HERE}.misc:{name}" for name in _MISC.split()}
     table |= {name: f"{_HERE}.variables:{name}" for name in _VARIABLES.split()}
-    table |= dict.fromkeys(
-        ("local_variables", "model_variables", "moving_average_variables"), f"{_HERE}.misc:global_variables"
-    )
-    table |= dict.fromkeys(
-        ("initialize_all_tables", "initialize_all_variables", "initialize_local_variables"),
-        f"{_HERE}.misc:global_variables_initializer",
-    )
+    table |= {
+        older: f"{_HERE}.misc:{name}"
+        for older, name in (
+            ("initialize_all_tables", "tables_initializer"),
+            ("initialize_all_variables", "global_variables_initializer"),
+            ("initialize_local_variables", "local_variables_initializer"),
+            ("initialize_variables", "variables_initializer"),
+            ("all_variables", "global_variables"),
+        )
+    }
     table |= dict.fromkeys(_SWITCHES.split(), f"{_HERE}.misc:enabled")
     table |= dict.fromkeys(("resource_variables_enabled", "tensor_equality_enabled"), f"{_HERE}.misc:is_enabled")
     table |= {name: f"{_HERE}.initializers:{name}" for name in _INITIALIZERS.split()}
@@ -132,6 +137,7 @@ def _train(name: str) -> ModuleType:
         "gradtape.train",
         f"{_HERE}.train",
         f"{_HERE}.optimizers",
+        f"{_HERE}.graphs.saver",
         summary_iterator=summaries.summary_iterator,
         NewCheckpointReader=newer.load_checkpoint,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from gradtape._src import nest
+from gradtape._src.arrays.symbolic import graph_for_ops
 from gradtape._src.conversion import convert
 from gradtape._src.function.modes import init_scope
 from gradtape._src.indexed_slices import IndexedSlices
@@ -102,7 +104,9 @@ class Optimizer:
         name: str | None = None,
         grad_loss: Any = None,
     ) -> Any:
-        """Compute the gradients of a function without arguments, and apply them."""
+        """Compute the gradients of a function without arguments, and apply them. In a graph the loss is a tensor, and
+        the result an operation that does so.
+        """
         pairs = self.compute_gradients(loss, var_list, grad_loss=grad_loss)
         if all(g is None for g, _ in pairs):
             variables = [variable.name for _, variable in pairs]
@@ -121,7 +125,15 @@ class Optimizer:
         colocate_gradients_with_ops: bool = False,
         grad_loss: Any = None,
     ) -> list[tuple[Any, Variable]]:
-        """The gradients of a function without arguments, each with its variable."""
+        """The gradients of a function without arguments, each with its variable; in a graph those of a tensor."""
+        graph = graph_for_ops()
+        if graph is not None:
+            variables = graph.get_collection("trainable_variables") if var_list is None else nest.flatten(var_list)
+            if not variables:
+                raise ValueError("No variables to optimize.")
+            value = loss() if callable(loss) else loss
+            slopes = graph.gradients(value, variables, grad_loss, None, "none", "gradients")
+            return list(zip(slopes, variables, strict=True))
         if not callable(loss):
             raise RuntimeError(
                 "`loss` passed to Optimizer.compute_gradients should be a function when eager execution is enabled. "
@@ -144,8 +156,20 @@ class Optimizer:
             raise ValueError("No variables provided.")
         if all(g is None for g, _ in pairs):
             raise ValueError(f"No gradients provided for any variable: {[variable.name for _, variable in pairs]}.")
-        self._prepare([variable for _, variable in pairs])
-        for g, variable in pairs:
+        self._prepare([variable for g, variable in pairs if g is not None])
+        graph = graph_for_ops()
+        if graph is None:
+            self._apply_all([g for g, _ in pairs], [variable for _, variable in pairs], global_step)
+            return global_step
+        targets = [graph.target(variable) for _, variable in pairs]
+        step = None if global_step is None else graph.target(global_step)
+        op = graph.record(self._apply_all, ([g for g, _ in pairs], targets, step), {}, name or self._name)
+        graph.add_to_collection("train_op", op)
+        return op
+
+    def _apply_all(self, gradients: list[Any], variables: list[Any], global_step: Any) -> None:
+        """Change variables by their gradients, and count the step."""
+        for g, variable in zip(gradients, variables, strict=True):
             if isinstance(g, IndexedSlices):
                 self._apply_rows(variable, *_distinct(g))
             elif g is not None:
@@ -153,7 +177,6 @@ class Optimizer:
         self._finish()
         if global_step is not None:
             global_step.assign_add(cast(convert(1), global_step.dtype))
-        return global_step
 
     def _prepare(self, variables: list[Variable]) -> None:
         """Create what is needed before gradients are applied."""

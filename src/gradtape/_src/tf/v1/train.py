@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.arrays.symbolic import current_graph, default_graph, graph_for_ops
 from gradtape._src.conversion import convert
 from gradtape._src.function.modes import init_scope
 from gradtape._src.tensor import Tensor
@@ -34,20 +35,30 @@ __all__ = [
 
 # -- the global step -------------------------------------------------------------------------------------------------
 _steps: list[Variable] = []
+_KEY = "global_step"
+
+
+def _found(graph: Any) -> list[Any]:
+    """Where the global step is: in a collection of the graph, if there is one."""
+    builder = graph or default_graph()
+    return _steps if builder is None or current_graph() is not None else builder.get_collection_ref(_KEY)
 
 
 def get_global_step(graph: Any = None) -> Variable | None:
     """The global step, or None before it is created."""
-    return _steps[0] if _steps else None
+    found = _found(graph)
+    return found[0] if found else None
 
 
 def create_global_step(graph: Any = None) -> Variable:
     """The global step, an int64 variable that begins at zero. ValueError if there is one."""
-    if _steps:
+    found = _found(graph)
+    if found:
         raise ValueError('"global_step" already exists.')
     with init_scope():
-        _steps.append(Variable(np.int64(0), trainable=False, name="global_step"))
-    return _steps[0]
+        step = Variable(np.int64(0), trainable=False, name="global_step")
+    found.append(step)
+    return step
 
 
 def get_or_create_global_step(graph: Any = None) -> Variable:
@@ -62,6 +73,8 @@ def get_or_create_global_step(graph: Any = None) -> Variable:
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:
     """The number in a global step."""
+    if sess is not None and hasattr(sess, "run"):
+        return int(sess.run(global_step_tensor))
     return int(convert(global_step_tensor).numpy())
 
 
@@ -74,10 +87,15 @@ def assert_global_step(global_step_tensor: Any) -> None:
 
 
 # -- learning rates --------------------------------------------------------------------------------------------------
-def _decayed(step: Any, rate: Callable[[Tensor], Tensor], dtype: Any = "float32") -> Callable[[], Tensor]:
-    """A function that computes the rate at the current step, as eager code gets it from TensorFlow."""
+def _decayed(step: Any, rate: Callable[[Tensor], Tensor], dtype: Any = "float32") -> Any:
+    """A function that computes the rate at the current step, as eager code gets it from TensorFlow; in a graph a tensor
+    that is the rate.
+    """
     if step is None:
         raise ValueError("global_step is required for a learning rate that decays.")
+    graph = graph_for_ops()
+    if graph is not None:
+        return graph.record(lambda now: rate(cast(convert(now), dtype)), (step,), {}, "decayed_learning_rate")
     return lambda: rate(cast(convert(step() if callable(step) else step), dtype))
 
 
@@ -88,7 +106,7 @@ def exponential_decay(
     decay_rate: Any,
     staircase: bool = False,
     name: str | None = None,
-) -> Callable[[], Tensor]:
+) -> Any:
     """learning_rate * decay_rate ^ (step / decay_steps), as a function.
 
     >>> float(exponential_decay(1.0, 10, 10, 0.5)())
@@ -109,7 +127,7 @@ def natural_exp_decay(
     decay_rate: Any,
     staircase: bool = False,
     name: str | None = None,
-) -> Callable[[], Tensor]:
+) -> Any:
     """learning_rate * exp(-decay_rate * step / decay_steps), as a function.
 
     >>> round(float(natural_exp_decay(1.0, 10, 10, 1.0)()), 4)
@@ -130,7 +148,7 @@ def inverse_time_decay(
     decay_rate: Any,
     staircase: bool = False,
     name: str | None = None,
-) -> Callable[[], Tensor]:
+) -> Any:
     """learning_rate / (1 + decay_rate * step / decay_steps), as a function.
 
     >>> float(inverse_time_decay(1.0, 10, 10, 1.0)())
@@ -152,7 +170,7 @@ def polynomial_decay(
     power: Any = 1.0,
     cycle: bool = False,
     name: str | None = None,
-) -> Callable[[], Tensor]:
+) -> Any:
     """From learning_rate to end_learning_rate in decay_steps, along a power, as a function.
 
     >>> float(polynomial_decay(1.0, 5, 10, 0.0)())
@@ -195,7 +213,7 @@ piecewise_constant_decay = piecewise_constant
 
 def cosine_decay(
     learning_rate: Any, global_step: Any, decay_steps: Any, alpha: float = 0.0, name: str | None = None
-) -> Callable[[], Tensor]:
+) -> Any:
     """From learning_rate to alpha times it in decay_steps, along a cosine, as a function.
 
     >>> round(float(cosine_decay(1.0, 5, 10)()), 4)
@@ -217,7 +235,7 @@ def linear_cosine_decay(
     alpha: float = 0.0,
     beta: float = 0.001,
     name: str | None = None,
-) -> Callable[[], Tensor]:
+) -> Any:
     """A line to zero times a cosine of num_periods periods, as a function."""
 
     def rate(step: Tensor) -> Any:
@@ -236,7 +254,7 @@ def cosine_decay_restarts(
     m_mul: float = 1.0,
     alpha: float = 0.0,
     name: str | None = None,
-) -> Callable[[], Tensor]:
+) -> Any:
     """Cosine decays one after the other, each t_mul as long and m_mul as high as the last one, as a function."""
 
     def rate(step: Tensor) -> Any:

@@ -9,11 +9,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradtape._src import nest
+from gradtape._src.arrays.symbolic import default_graph, graph_for_ops
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import control_flow, debugging
 from gradtape._src.tf.python_functions import numpy_function, print_
 from gradtape._src.tf.scopes import current_scope
+from gradtape._src.tf.v1.graphs.scopes import open_scope
 
 __all__ = [
     "Print",
@@ -42,14 +44,24 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
 
 
 def is_variable_initialized(variable: Any) -> Tensor:
-    """True: variables are initialized when they are created."""
+    """Whether a variable has a value: true in eager code."""
     result: Tensor = variable.is_initialized()
     return result
 
 
 def report_uninitialized_variables(var_list: Any = None, name: str = "report_uninitialized_variables") -> Tensor:
-    """No names: variables are initialized when they are created."""
-    return wrap(np.empty(0, object))
+    """The names of variables without a value: none in eager code."""
+    graph = graph_for_ops()
+    if graph is None:
+        return wrap(np.empty(0, object))
+    variables = graph.get_collection("variables") if var_list is None else list(var_list)
+
+    def names(session: Any) -> list[Any]:
+        found = [variable.op.name.encode() for variable in variables if not session.has_value(variable)]
+        return [np.array(found, object)]
+
+    result: Tensor = graph.computed_before(names, [np.empty(0, object)], name)[0]
+    return result
 
 
 def assert_variables_initialized(var_list: Any = None) -> None:
@@ -57,10 +69,11 @@ def assert_variables_initialized(var_list: Any = None) -> None:
 
 
 def get_local_variable(name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, **kwargs: Any) -> Any:
-    """A new variable that is not trainable."""
+    """A variable that is not trainable; in a graph one of the collection of local variables."""
     from gradtape._src.tf.compat import get_variable
 
-    return get_variable(name, shape, dtype, initializer, **{**kwargs, "trainable": False})
+    options = {"collections": ["local_variables"], **kwargs, "trainable": False}
+    return get_variable(name, shape, dtype, initializer, **options)
 
 
 def no_regularizer(_: Any) -> None:
@@ -83,24 +96,45 @@ class _Scope:
         """No effect: eager code never reuses a variable by its name."""
 
 
-def get_variable_scope() -> _Scope:
+def get_variable_scope() -> Any:
     """The open variable scope."""
+    if default_graph() is not None:
+        return open_scope()
     return _Scope(current_scope().rstrip("/"))
 
 
 def make_template(name_: str, func_: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """A function with some of its keyword arguments set."""
+    """A function with some of its keyword arguments set; in a graph its calls share their variables."""
     import functools
 
     options = {"create_scope_now_", "unique_name_", "custom_getter_"}
-    return functools.partial(func_, **{name: value for name, value in kwargs.items() if name not in options})
+    plain = functools.partial(func_, **{name: value for name, value in kwargs.items() if name not in options})
+    if default_graph() is None:
+        return plain
+    opened: list[Any] = []
+
+    def template(*args: Any, **kwargs: Any) -> Any:
+        from gradtape._src.tf.compat import variable_scope
+
+        with variable_scope(opened[0] if opened else None, name_, reuse=True if opened else None) as scope:
+            opened.append(scope)
+            return plain(*args, **kwargs)
+
+    return template
 
 
 def add_to_collection(name: Any, value: Any) -> None:
-    """No effect: eager code has no collections."""
+    """Put a value into a collection of the default graph. No effect in eager code, which has no collections."""
+    graph = default_graph()
+    if graph is not None:
+        graph.add_to_collection(name, value)
 
 
-add_to_collections = add_to_collection
+def add_to_collections(names: Any, value: Any) -> None:
+    """Put a value into several collections of the default graph."""
+    graph = default_graph()
+    if graph is not None:
+        graph.add_to_collections(names, value)
 
 
 def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:
@@ -116,7 +150,7 @@ def verify_tensor_all_finite(
 
 
 def add_check_numerics_ops() -> NoReturn:
-    """RuntimeError: there is no graph to add checks to."""
+    """RuntimeError: checks are added to the ops that need them, by `tf.debugging.check_numerics`."""
     raise RuntimeError(
         "add_check_numerics_ops() is not compatible with eager execution. To check for Inf's and NaN's under eager "
         "execution, call tf.debugging.enable_check_numerics() once before executing the checked operations."

@@ -1,0 +1,1 @@
+"""Graphs and sessions of TensorFlow 1: see docs/design/tensorflow1-graphs.md."""

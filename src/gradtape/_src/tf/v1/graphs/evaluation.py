@@ -1,0 +1,117 @@
+"""Running the operations of a graph: their functions, in the order in which they were added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradtape._src import errors, nest
+from gradtape._src.arrays.symbolic import current_graph, tracing
+from gradtape._src.conversion import convert
+from gradtape._src.core.tape import active_recorders, use_recorders
+from gradtape._src.graph.trace import Trace
+from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.tf.v1.graphs.tensors import GraphTensor, Mode, Operation, Target, is_graph_value, running
+
+
+class Evaluation(Mode):
+    """The values of tensors of a graph, each computed once: now or, in a trace, by its program."""
+
+    def __init__(self, given: Iterable[tuple[GraphTensor, Tensor]]) -> None:
+        self._values: dict[int, Tensor] = {id(tensor): value for tensor, value in given}
+        self._done: set[int] = set()
+        self._graph, self._recorders = current_graph(), active_recorders()
+        self.tape: Any = None  # records what runs eagerly, for gradients
+
+    def tensor(self, tensor: GraphTensor) -> Tensor:
+        found = self._values.get(id(tensor))
+        if found is None:  # a closure uses it: it is not one of the branch or loop that is being traced
+            with tracing(self._graph), use_recorders(self._recorders):
+                self.run_with_inputs(tensor.op)
+            found = self._values[id(tensor)]
+        return found
+
+    def has(self, tensor: GraphTensor) -> bool:
+        """Whether the value of a tensor is there."""
+        return id(tensor) in self._values
+
+    def run_with_inputs(self, op: Operation) -> None:
+        """Run an operation after those that it depends on."""
+        for each in needed([op], self._values):
+            self.run(each)
+
+    def run(self, op: Operation) -> None:
+        """Run an operation whose inputs are there."""
+        if id(op) in self._done:
+            return
+        self._done.add(id(op))
+        if op.is_placeholder:
+            self.refuse_placeholder(op)
+            return
+        with running(self):
+            self.prepare(op)
+            args, kwargs = nest.map_structure(self.inside, (op.args, op.kwargs), expand_composites=True)
+            try:
+                result = op.function(*args, **kwargs)
+            except errors.OpError as error:
+                error.when_traced = None  # sizes are known by now: the run fails, and not the building of the graph
+                raise
+        leaves = nest.flatten(result, expand_composites=True)
+        for place, output in zip(op.places, op.outputs, strict=True):
+            if id(output) not in self._values:
+                value = self._values[id(output)] = convert(leaves[place])
+                self._track(value)
+
+    def _track(self, value: Tensor) -> None:
+        """Let gradients be computed by a value, which may have been computed from constants alone."""
+        if not is_differentiable(value.array):
+            return
+        if self.tape is not None:
+            self.tape.watch_constant(value)
+        for recorder in active_recorders():
+            if isinstance(recorder, Trace):
+                recorder.track(value)
+
+    def prepare(self, op: Operation) -> None:
+        """Called before the function of an operation."""
+
+    def refuse_placeholder(self, op: Operation) -> None:
+        """The error for a placeholder that nothing was fed for."""
+        output = op.outputs[0]
+        shape = "" if output._static.rank is None else f" and shape {output._static}"
+        error = errors.InvalidArgumentError(
+            None,
+            op,
+            f"You must feed a value for placeholder tensor '{op.name}' with dtype {output.dtype.name}{shape}. Pass it "
+            "in feed_dict.",
+        )
+        error.when_traced = None
+        raise error
+
+    def inside(self, value: Any) -> Any:
+        """An argument of an operation, as its function takes it."""
+        if isinstance(value, GraphTensor):
+            return self.tensor(value)
+        if isinstance(value, Target):
+            return value.variable
+        return self.variable(value) if is_graph_value(value) else value
+
+    def variable(self, variable: Any) -> Any:
+        """What a function gets in the place of a variable of the graph."""
+        return self.read(variable)
+
+
+def needed(fetches: Sequence[Operation], given: Any) -> list[Operation]:
+    """The operations that some depend on, and these, in the order of the graph; `given` has the ids of fed tensors."""
+    found: dict[int, Operation] = {}
+    stack = list(fetches)
+    while stack:
+        op = stack.pop()
+        if id(op) in found:
+            continue
+        found[id(op)] = op
+        stack.extend(op.control_inputs)
+        for value in op.inputs:
+            if isinstance(value, GraphTensor) and id(value) not in given:
+                stack.append(value.op)
+    return sorted(found.values(), key=lambda op: op.number)

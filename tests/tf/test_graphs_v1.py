@@ -1,0 +1,88 @@
+"""Graphs of TensorFlow 1: what the recorded programs (tests/conformance/cases/graphs.py) do not show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+v1 = tf.compat.v1
+
+
+def test_modules_are_what_they_were_outside_of_graphs():
+    with tf.Graph().as_default():
+        inside = tf.reduce_sum
+        assert inside([1.0, 2.0]).name == "Sum:0"
+    assert tf.reduce_sum is not inside
+    assert float(tf.reduce_sum([1.0, 2.0])) == 3.0
+    assert float(inside([1.0, 2.0])) == 3.0  # a function that was looked up in a graph
+    assert isinstance(tf.Variable(1.0).numpy(), np.float32)
+
+
+def test_functions_that_were_imported_by_their_names():
+    multiply, matmul = tf.multiply, tf.matmul
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [2, 2])
+        y = multiply(x, x)
+        assert session.run(y, {x: np.full((2, 2), 3.0)}).tolist() == [[9.0, 9.0], [9.0, 9.0]]
+        assert session.run(matmul(y, x), {x: np.eye(2)}).tolist() == np.eye(2).tolist()
+
+
+def test_a_program_is_traced_once_for_a_shape():
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None])
+        y = tf.reduce_sum(x * x)
+        for _ in range(3):
+            session.run(y, {x: [1.0, 2.0]})
+        (step,) = session._steps.values()
+        assert step._function.experimental_get_tracing_count() == 1
+
+
+def test_a_whole_program_without_eager_execution():
+    program = """
+import gradtape.compat as compat
+import gradtape as g
+g.compat.v1.disable_v2_behavior()
+tf = g.compat.v1
+assert not tf.executing_eagerly()
+x = tf.placeholder(tf.float32)
+w = tf.Variable(2.0)
+y = x * w
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    print(session.run(y, {x: [1.0, 2.0]}).tolist(), session.run(y, {x: 3.0}).tolist())
+tf.reset_default_graph()
+assert tf.global_variables() == []
+""".replace("import gradtape.compat as compat\n", "")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[2.0, 4.0] 6.0", done.stderr
+
+
+def test_a_failing_run_leaves_variables_as_they_were():
+    with tf.Graph().as_default(), v1.Session() as session:
+        v = tf.Variable(1.0)
+        flag = v1.placeholder(tf.bool, [])
+        with tf.control_dependencies([v.assign_add(1.0)]):
+            check = tf.debugging.Assert(flag, ["no"])
+        session.run(v1.global_variables_initializer())
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(check, {flag: False})
+        assert session.run(v) == 1.0
+        session.run(check, {flag: True})
+        assert session.run(v) == 2.0
+
+
+def test_threads_have_their_own_default_graph():
+    import threading
+
+    seen = []
+    with tf.Graph().as_default():
+        thread = threading.Thread(target=lambda: seen.append(tf.executing_eagerly()))
+        thread.start()
+        thread.join()
+        assert not tf.executing_eagerly()
+    assert seen == [True]
