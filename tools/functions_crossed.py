@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"  # the same calls on every machine: with more threads BLAS is told how many
+os.environ["GRADTAPE_JIT"] = "numpy"  # and however busy it is: nothing is measured to choose between NumPy and XLA
 
 import gradtape as tf
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
@@ -70,12 +70,13 @@ class ConcreteFunction:
 
     patterns: Any = None  # the shapes of its arguments, where they have unknown dimensions
     _eager: ConcreteFunction | None = None  # what runs calls with sizes that the trace is not for
+    unknown_shapes: AbstractSet[int] = frozenset()  # uids of tensors whose shapes were unknown to the trace
     names: list[str | None] | None = None  # of the tensors among its arguments, where specifications gave them names
 
     def __init__(self, origin: FunctionRef, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
         self._origin, self.name = origin, origin.name
         self._given = nest.pack_sequence_as(given, [spec_of(leaf) for leaf in leaves], expand_composites=True)
-        self._traced = traced
+        self._traced, self.unknown_shapes = traced, traced.graph.unknown_shapes
         flat = nest.flatten(result, expand_composites=True)
         self._single = type(result) is Tensor and not is_text(result)
         # What no program computes is a part of the result as it is: None, and strings.

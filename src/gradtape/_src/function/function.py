@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set as AbstractSet
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -218,7 +218,7 @@ class Function:
     ) -> ConcreteFunction:
         """What was traced for arguments like these or, when there is nothing yet, will be now."""
         concrete = self._cache.find(key, passed)
-        if concrete is not None and concrete.graph.unknown_shapes and _sees_more(concrete.graph.unknown_shapes):
+        if concrete is not None and concrete.unknown_shapes and _sees_more(concrete.unknown_shapes):
             self._cache.remove(concrete)
             concrete = None
         if concrete is None:
@@ -386,7 +386,7 @@ class Function:
         return new
 
 
-def _sees_more(unknown_shapes: set[int]) -> bool:
+def _sees_more(unknown_shapes: AbstractSet[int]) -> bool:
     """Whether a tape tracks a tensor whose shape was unknown when the function was traced."""
     return any(uid in recorder.tracked for recorder in stack.active_recorders() for uid in unknown_shapes)
 

@@ -26,7 +26,7 @@ from gradtape._src.graph.batched_replay import replay_rows
 from gradtape._src.graph.bounds import Given, without_proved
 from gradtape._src.graph.replay import evaluate
 from gradtape._src.graph.tiers import Tier
-from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.interrupts import float_errors_ignored, ignoring_float_errors
 from gradtape._src.variable import Loan, Storage, Variable, VariableParam, bound, commit, lend_all, peek, updating
 
 if TYPE_CHECKING:
@@ -293,9 +293,10 @@ class Program:
 
         `host`: its arguments are in the memory of the processor. What is on another device stays there.
         """
-        if forks.without_xla or self._graph.needs_numpy:
+        root = self._graph.root
+        if forks.without_xla or root.dynamic_sizes or root.is_only_for_numpy:
             return True
-        if not host or not (self._graph.root.executor == "numpy" if self.tier is None else self.tier.on_numpy):
+        if not host or not (root.executor == "numpy" if self.tier is None else self.tier.on_numpy):
             return False
         if not placement.places:
             return True
@@ -304,12 +305,7 @@ class Program:
 
     def run_on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Run it as straight-line Python. What a check or a callback raises is raised by the call."""
-        with float_errors_ignored():
-            return self.on_numpy(*map(_in_memory if forks.without_xla else np.asarray, arrays))
-
-    def write_for_numpy(self) -> None:
-        """Write the code for NumPy, if that has not happened."""
-        self.on_numpy  # noqa: B018 - a cached property
+        return ignoring_float_errors(self.on_numpy, map(_in_memory if forks.without_xla else np.asarray, arrays))
 
     @property
     def is_made_for_numpy(self) -> bool:

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from gradtape._src import errors, forks
 from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, is_dimension
@@ -86,7 +87,6 @@ class Traced:
         if graph.polymorphic and graph.outer is None and graph.first is None:
             for i, symbol in enumerate(self.symbols):
                 self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
-        self._plain: Program | None = None
         self.derivatives: dict[tuple[tuple[int, ...], Modes], Derivative] = {}
         self._building = forks.rlock()
 
@@ -197,15 +197,14 @@ class Traced:
     @property
     def built(self) -> Program | None:
         """The program without anything for derivatives, if a call has needed it."""
-        return self._plain
+        return vars(self).get("plain")
 
-    @property
+    @cached_property
     def plain(self) -> Program:
         """The program without anything for derivatives."""
-        if self._plain is None:
-            self._plain = self.program([])
-            self._plain.may_divide = self.graph.replicas is not None
-        return self._plain
+        found = self.program([])
+        found.may_divide = self.graph.replicas is not None
+        return found
 
     @property
     def _crosses_processes(self) -> bool:
@@ -259,11 +258,14 @@ class Traced:
         on_numpy = program.is_on_numpy(host, passed)
         tier = program.tier
         began = 0.0
+        results: Sequence[Any]
         if tier is not None and host and not tier.is_settled:  # until the faster one is known
-            program.write_for_numpy()
+            program.on_numpy  # noqa: B018 - a cached property: writing the code does not count
             began = perf_counter()
         try:
-            if on_numpy:  # a check that fails raises
+            if on_numpy and not changing:  # a check that fails raises
+                results = program.run_on_numpy(program.arrays(arrays, passed, None, True))
+            elif on_numpy:
                 results = self._launched(program, arrays, passed, changing, NONE, on_numpy)
             else:
                 results = self._placed(program, arrays, host, passed, changing)
@@ -275,7 +277,7 @@ class Traced:
         if began:
             tier.add(on_numpy, perf_counter() - began)  # type: ignore[union-attr]
         if host:
-            return [*map(to_numpy, results[:count]), *results[count:]]
+            return [*[x if type(x) is ndarray else to_numpy(x) for x in results[:count]], *results[count:]]
         return list(results)
 
     def _placed(
