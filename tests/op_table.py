@@ -8,6 +8,7 @@ that are refused.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from gradtape._src.ops.by_name import load_all
 from gradtape.testing import MODES
 
 load_all()
+for _module in ("autodiff.custom_gradient", "tf.python_functions"):  # these declare primitives, too
+    importlib.import_module(f"gradtape._src.{_module}")
 
 InvalidArgument = tf.errors.InvalidArgumentError
 

@@ -390,8 +390,8 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
             # A variable behind a tensor, a number in front of one: `operands` does the same, with more calls
             # (benchmarks: rnn, mlp32).
             try:
-                if type(x) is Tensor and (reading := converters.get(type(y))) is not None:
-                    y = reading(y)
+                if type(x) is Tensor and type(y) in converters:
+                    y = converters[type(y)](y)
                 elif type(x) is float and type(y) is Tensor and not first_decides:
                     x = number_beside(x, y.array)
                 elif type(x) is Tensor and (type(y) is float or type(y) is int):

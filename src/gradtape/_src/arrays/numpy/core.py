@@ -17,7 +17,8 @@ import numpy as np
 
 from gradtape._src import memory
 from gradtape._src.arrays.half import HALF, in_float32, mean_dtype, sum_dtype, widened
-from gradtape._src.arrays.numpy.blas import SEVERAL, alone, by_size
+from gradtape._src.arrays.numpy import blas
+from gradtape._src.arrays.numpy.blas import ALONE, ALWAYS_ALONE, SEVERAL
 from gradtape._src.arrays.numpy.blocks import LARGE, by_rows
 from gradtape._src.arrays.numpy.frames import flushed
 
@@ -667,7 +668,7 @@ def sum_rows(x: Array) -> Array:
 
 def _one_thread_dot(x: Array, y: Array) -> Array:
     """A product with a vector, which takes no longer than BLAS takes to start threads."""
-    return alone(np.dot, x, y)
+    return blas.alone(np.dot, x, y)
 
 
 _dot: Any = _one_thread_dot if SEVERAL else np.dot
@@ -692,7 +693,7 @@ def _starts(count: int, length: int) -> Array:
 
 
 # -- linear algebra --------------------------------------------------------------------------------------------------
-def _multiplications(x: Array, y: Array, *, adjoint_y: bool = False, **options: Any) -> int:
+def _multiplications(x: Array, y: Array, adjoint_y: bool) -> int:
     """How many numbers one call of BLAS multiplies for a matrix product."""
     if x.ndim < 2 or y.ndim < 2:
         return 0
@@ -700,13 +701,23 @@ def _multiplications(x: Array, y: Array, *, adjoint_y: bool = False, **options: 
     return int(rows * y.shape[-2 if adjoint_y else -1])
 
 
-@by_size(_multiplications)
-def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False, out: Array | None = None) -> Array:
+def matmul(
+    x: Array,
+    y: Array,
+    *,
+    adjoint_x: bool = False,
+    adjoint_y: bool = False,
+    out: Array | None = None,
+    threads_are_set: bool = False,
+) -> Array:
     """The matrix product over the last two axes; a stack times one matrix is a single BLAS call.
 
-    The product of two matrices may be written to `out`; what is returned counts.
+    The product of two matrices may be written to `out`; what is returned counts. Unless BLAS's `threads_are_set`, it
+    uses one for all but large products: see `blas.py`. Small ones are decided here (benchmarks: rnn, mlp32).
     """
     if x.ndim == 2 == y.ndim and (x.dtype is _FLOAT32 or x.dtype.char in "fd"):
+        if SEVERAL and not threads_are_set and ALWAYS_ALONE < (x.shape[1] if adjoint_x else len(x)) * y.size < ALONE:
+            return blas.alone(matmul, x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y, out=out, threads_are_set=True)
         if adjoint_x:
             if len(x) > _TALL and not adjoint_y and _is_tall(x, y):
                 return _tall_product(x, y)
@@ -717,6 +728,8 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
             # of the matrix and the rows, turned round (benchmark: mlp32).
             return np.dot(y, x.T).T.copy()
         return np.dot(x, y.T if adjoint_y else y, out)  # faster to call than matmul, except for a transposed x
+    if SEVERAL and not threads_are_set and ALWAYS_ALONE < _multiplications(x, y, adjoint_y) < ALONE:
+        return blas.alone(matmul, x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y, threads_are_set=True)
     if x.dtype.char in HALF:
         wide = matmul(x.astype(np.float32), y.astype(np.float32), adjoint_x=adjoint_x, adjoint_y=adjoint_y)
         return wide.astype(x.dtype)
