@@ -221,22 +221,9 @@ def _error_handling() -> tuple[Any, Any]:
     return next(((variable, value) for variable, value in context.items() if "extobj" in variable.name), (None, None))
 
 
-_HANDLING, _IGNORED = _error_handling()
+FLOAT_ERRORS, IGNORED = _error_handling()
 
 
 def float_errors_ignored() -> Any:
     """Within the block NumPy does not mind floating-point errors: `np.errstate(all="ignore")`, by the rules above."""
-    return np.errstate(all="ignore") if _HANDLING is None else setting(_HANDLING, _IGNORED)
-
-
-def ignoring_float_errors(function: Callable[..., T], arrays: Iterable[Any]) -> T:
-    """Call a function within `float_errors_ignored`, in one call: compiled programs run so."""
-    if _HANDLING is None:
-        with np.errstate(all="ignore"):
-            return function(*arrays)
-    before = _HANDLING.get()
-    try:
-        _HANDLING.set(_IGNORED)
-        return function(*arrays)
-    finally:
-        _HANDLING.set(before)
+    return np.errstate(all="ignore") if FLOAT_ERRORS is None else setting(FLOAT_ERRORS, IGNORED)
