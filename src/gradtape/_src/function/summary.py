@@ -53,12 +53,13 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
 def _nodes(program: Program) -> str:
     """How many nodes the program has and, on NumPy, how many of them are left to run."""
     count = len(program.nodes)
+    program.write_for_numpy()
     return f"{program.numpy_nodes} of {count}" if program.is_on_numpy(host=True) and program.numpy_nodes else f"{count}"
 
 
 def _where(program: Program) -> tuple[str, str]:
     """The executor of the next call, and the seconds that XLA took to compile the program."""
-    if not (program.is_compiled or program.is_made_for_numpy):
+    if not (program.is_compiled or program.has_run_on_numpy):
         return "not run", "-"
     devices = program.device_count
     where = "NumPy" if program.is_on_numpy(host=True) else "XLA" if devices == 1 else f"XLA on {devices} devices"
@@ -76,7 +77,7 @@ def _reason(program: Program) -> str:
         return "XLA has neither strings nor shapes that depend on values"
     if program.tier is None:
         return "it was chosen"
-    elsewhere = program.tier.on_numpy and program.is_compiled and not program.is_made_for_numpy
+    elsewhere = program.tier.on_numpy and program.is_compiled and not program.has_run_on_numpy
     return "its arguments are on another device" if elsewhere else program.tier.reason
 
 

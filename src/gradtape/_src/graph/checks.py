@@ -28,8 +28,13 @@ def modes(checks: Checks) -> tuple[Mode, Mode]:
     return ASSERTIONS if asserts else NONE, ALL if checks else NONE
 
 
+_NONE: list[Any] = []
+
+
 def programs_in(node: Node) -> list[Any]:
     """The branches and bodies of a node."""
+    if not node.attrs:
+        return _NONE
     values = [v for value in node.attrs.values() for v in (value if isinstance(value, tuple) else (value,))]
     return [v for v in values if hasattr(v, "checks")]
 
@@ -50,7 +55,8 @@ def found_in(nodes: Sequence[Node]) -> Checks:
     """All checks of a program, those of branches and bodies included."""
     found: Checks = {}
     for node in nodes:
-        found.update(checks_of(node))
+        if node.attrs or node.name in refusals:
+            found.update(checks_of(node))
     return found
 
 

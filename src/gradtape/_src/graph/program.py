@@ -24,7 +24,7 @@ from gradtape._src.devices import chosen, has_jax, on_same_devices, placement
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.batched_replay import replay_rows
 from gradtape._src.graph.bounds import Given, without_proved
-from gradtape._src.graph.replay import evaluate
+from gradtape._src.graph.replay import evaluate, run_once
 from gradtape._src.graph.tiers import Tier
 from gradtape._src.interrupts import FLOAT_ERRORS, IGNORED, float_errors_ignored
 from gradtape._src.variable import Loan, Storage, Variable, VariableParam, bound, commit, lend_all, peek, updating
@@ -80,6 +80,7 @@ class Program:
         self._xla: XlaExecutor | None = None
         self._sized: dict[Sizes, Program] = {}
         self.sizes: Sizes = ()
+        self.has_run_on_numpy = False
         self.numpy_nodes = 0  # how many nodes are left for NumPy, once code was written for it
         self.needs_numpy = graph.needs_numpy
         self.tier = Tier(self) if graph.root.executor == "auto" and not self.needs_numpy else None
@@ -304,22 +305,29 @@ class Program:
         return chosen() is None and all(storage.is_on_host() for storage in storages)
 
     def run_on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Run it as straight-line Python. What a check or a callback raises is raised by the call."""
+        """Run it as straight-line Python, but for the first call, which runs its nodes one by one: a function that is
+        called once is not worth writing code. What a check or a callback raises is raised by the call.
+        """
+        run = self.on_numpy if self.has_run_on_numpy else self._run_once
         given = map(_in_memory if forks.without_xla else np.asarray, arrays)
         if FLOAT_ERRORS is None:
             with float_errors_ignored():
-                return self.on_numpy(*given)
+                return run(*given)
         before = FLOAT_ERRORS.get()
         try:  # as `float_errors_ignored`, without its calls (benchmark: call_overhead)
             FLOAT_ERRORS.set(IGNORED)
-            return self.on_numpy(*given)
+            return run(*given)
         finally:
             FLOAT_ERRORS.set(before)
 
-    @property
-    def is_made_for_numpy(self) -> bool:
-        """Whether it has run on NumPy."""
-        return "on_numpy" in vars(self)
+    def _run_once(self, *arrays: Any) -> tuple[Any, ...]:
+        self.has_run_on_numpy = True
+        return run_once(self, arrays, _replaying)
+
+    def write_for_numpy(self) -> None:
+        """Write the code for NumPy, if it has run there and that has not happened."""
+        if self.has_run_on_numpy:
+            self.on_numpy  # noqa: B018 - a cached property
 
     @cached_property
     def on_numpy(self) -> Callable[..., tuple[Any, ...]]:
@@ -414,7 +422,10 @@ def _is_pure(node: Node) -> bool:
 
 def _has_effects(node: Node) -> bool:
     """Whether a node does something besides computing, itself or in one of its programs."""
-    return bool(node.attrs.get("effect")) or any(program.has_effects for program in checks.programs_in(node))
+    attrs = node.attrs
+    if not attrs:
+        return False
+    return bool(attrs.get("effect")) or any(program.has_effects for program in checks.programs_in(node))
 
 
 def _needed(nodes: Sequence[Node], outputs: Sequence[Any]) -> tuple[list[Node], set[int]]:

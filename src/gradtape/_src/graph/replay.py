@@ -17,7 +17,47 @@ def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any) -> None:
             *[env[id(a)] if type(a) is Symbolic else a for a in args],
             **attrs,
         )
-        if type(result) is tuple or type(result) is list:
+        if type(result) is np.ndarray:
+            env[id(outputs[0])] = result
+        elif type(result) is tuple or type(result) is list:
             env.update((id(symbol), value) for symbol, value in zip(outputs, result, strict=True))
         else:
             env[id(outputs[0])] = np.asarray(result, outputs[0].dtype) if np.isscalar(result) else result
+
+
+def run_once(program: Any, arrays: Sequence[np.ndarray], xp: Any) -> tuple[Any, ...]:
+    """The outputs of a program, node by node. Values are freed after their last use; outputs have their own memory."""
+    env = program.environment(arrays)
+    wanted = {id(out) for out in program.outputs if type(out) is Symbolic}
+    for node, ending in zip(program.nodes, _last_uses(program.nodes, wanted), strict=True):
+        evaluate((node,), env, xp)
+        for key in ending:
+            del env[key]
+    constants = [a for node in program.nodes for a in node.args if isinstance(a, np.ndarray)]
+    owners = {id(_owner(array)) for array in (*arrays, *constants)}
+    results = []
+    for out in program.outputs:
+        array = np.asarray(env[id(out)], out.dtype) if type(out) is Symbolic else np.array(out)
+        if id(_owner(array)) in owners:  # of an input, a constant, or another output
+            array = np.array(array)
+        owners.add(id(_owner(array)))
+        results.append(array)
+    return tuple(results)
+
+
+def _last_uses(nodes: Sequence[Node], wanted: set[int]) -> list[list[int]]:
+    """For each node the values that no later one reads, unless they are wanted."""
+    seen = set(wanted)
+    ending = []
+    for node in reversed(nodes):
+        symbols = {id(a) for a in (*node.args, *node.outputs) if type(a) is Symbolic}
+        ending.append(list(symbols - seen))
+        seen |= symbols
+    return ending[::-1]
+
+
+def _owner(array: np.ndarray) -> Any:
+    """The array whose memory this one is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
