@@ -10,7 +10,8 @@ import pytest
 import gradtape as tf
 
 pytest.importorskip("jax")
-from gradtape._src.graph import rewrites as recognise
+from gradtape._src.arrays.lazy.calls import kinds
+from gradtape._src.graph.rewrites import sources
 
 rng = np.random.default_rng(5)
 BATCH, TOKENS, HEADS, FEATURES = 2, 6, 3, 4
@@ -20,7 +21,7 @@ ALLOWED = tf.constant(LOWER)
 
 @pytest.fixture(autouse=True)
 def worthwhile(monkeypatch):
-    monkeypatch.setattr(recognise, "is_worthwhile", lambda: True)
+    monkeypatch.setattr(sources, "is_worthwhile", lambda array: True)
 
 
 def numbers(*shape):
@@ -81,7 +82,131 @@ def in_front(q, k, v):
     return shares_of(tf.matmul(q, k, transpose_b=True), mask=tf.constant(LOWER[None, None])) @ v
 
 
+SEEN = rng.random((BATCH, TOKENS)) < 0.7  # tokens that are no padding
+SEEN[0] = [False, True, True, True, False, False]
+SEEN[1] = False  # nothing but padding
+PADDING = tf.constant(SEEN)
+CAUSAL_NUMBERS = tf.constant(np.triu(np.full((TOKENS, TOKENS), -1e9, np.float32), 1))
+
+
+def scores_of(q, k, dtype=tf.float32):
+    return tf.cast(tf.matmul(q, k, transpose_b=True), dtype) / math.sqrt(FEATURES)
+
+
+def weighted(scores, v):
+    return tf.cast(tf.nn.softmax(scores), v.dtype) @ v
+
+
+def padded_by_where(q, k, v):
+    return weighted(tf.where(PADDING[:, None, None, :], scores_of(q, k), -1e9), v)
+
+
+def padded_by_numbers(q, k, v):
+    numbers = (1.0 - tf.cast(PADDING, tf.float32)) * -1e9
+    return weighted(scores_of(q, k) + numbers[:, tf.newaxis, tf.newaxis, :], v)
+
+
+def padded_by_subtraction(q, k, v):
+    return weighted(scores_of(q, k) - tf.cast(tf.logical_not(PADDING), tf.float32)[:, None, None, :] * 1e9, v)
+
+
+def padded_by_choice(q, k, v):
+    numbers = tf.where(PADDING, 0.0, -1e9)
+    return weighted(tf.reshape(numbers, (BATCH, 1, 1, TOKENS)) + scores_of(q, k), v)
+
+
+def padded_and_causal(q, k, v):
+    scores = tf.where(ALLOWED, scores_of(q, k), -1e9)
+    return weighted(tf.where(PADDING[:, None, None, :], scores, -1e9), v)
+
+
+def both_masks_in_one(q, k, v):
+    return weighted(tf.where(tf.logical_and(ALLOWED, PADDING[:, None, None, :]), scores_of(q, k), -1e30), v)
+
+
+def forbidden_by_infinity(q, k, v):
+    return weighted(tf.where(ALLOWED, scores_of(q, k), -np.inf), v)
+
+
+def masked_before_scaling(q, k, v):
+    scores = tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32) + CAUSAL_NUMBERS * 4.0
+    return weighted(scores / math.sqrt(FEATURES), v)
+
+
+def scale_by_ops(q, k, v):
+    size = tf.cast(tf.shape(k)[-1], tf.float32)
+    scores = tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32) / tf.math.sqrt(size)
+    return weighted(scores + CAUSAL_NUMBERS, v)
+
+
+def queries_scaled(q, k, v):
+    return weighted(tf.cast(tf.matmul(q * 0.5, k, transpose_b=True), tf.float32) + CAUSAL_NUMBERS, v)
+
+
+def masked_upwards(q, k, v):
+    """A constant mask that is not the causal one."""
+    return weighted(scores_of(q, k) + tf.transpose(CAUSAL_NUMBERS), v)
+
+
+def a_mask_for_each_head(q, k, v):
+    return shares_of(tf.matmul(q[:, :1], k, transpose_b=True), tf.constant(LOWER[:HEADS, None])) @ v
+
+
+def a_mask_that_is_computed(q, k, v):
+    return shares_of(tf.matmul(q, k, transpose_b=True), tf.reduce_sum(tf.cast(q, tf.float32)) < ALLOWED_NUMBERS) @ v
+
+
+def one_key_head(q, k, v):
+    return weighted(scores_of(q, k[:, :1]) + CAUSAL_NUMBERS, v[:, :1])
+
+
+def repeated_heads(q, k, v):
+    k, v = (tf.repeat(x[:, :1], HEADS, axis=1) for x in (k, v))
+    return weighted(scores_of(q, k) + CAUSAL_NUMBERS, v)
+
+
+def grouped_heads(q, k, v):
+    """Three queries share each of two keys: [batch, groups, heads of a group, tokens, features]."""
+    q = tf.reshape(tf.concat([q, q], 1), (BATCH, 2, HEADS, TOKENS, FEATURES))
+    scores = tf.cast(tf.einsum("bghqf,bgkf->bghqk", q, k[:, :2]), tf.float32) / math.sqrt(FEATURES)
+    return tf.einsum("bghqk,bgkf->bghqf", tf.cast(tf.nn.softmax(scores + CAUSAL_NUMBERS), q.dtype), v[:, :2])
+
+
+def grouped_heads_behind(q, k, v):
+    q = tf.reshape(tf.concat([q, q], 2), (BATCH, TOKENS, 2, HEADS, FEATURES))
+    scores = tf.cast(tf.einsum("bqghf,bkgf->bghqk", q, k[:, :, :2]), tf.float32) / math.sqrt(FEATURES)
+    return tf.einsum("bghqk,bkgf->bqghf", tf.cast(tf.nn.softmax(scores + CAUSAL_NUMBERS), q.dtype), v[:, :, :2])
+
+
+def other_numbers_of_features(q, k, v):
+    return weighted(scores_of(q, k), v[..., :2])
+
+
+def fewer_queries(q, k, v):
+    return weighted(scores_of(q[:, :, 2:], k) + CAUSAL_NUMBERS[2:], v)
+
+
+def without_a_batch(q, k, v):
+    return weighted(scores_of(q[0, 0], k[0, 0]) + CAUSAL_NUMBERS, v[0, 0])
+
+
+def tutorial(q, k, v):
+    """Both masks as numbers, the larger of which counts."""
+    ahead = 1 - tf.linalg.band_part(tf.ones((TOKENS, TOKENS)), -1, 0)
+    padding = tf.cast(tf.logical_not(PADDING), tf.float32)[:, tf.newaxis, tf.newaxis, :]
+    scores = scores_of(q, k)
+    scores += tf.maximum(padding, ahead) * -1e9
+    return weighted(scores, v)
+
+
+def a_triangle_of_heads(q, k, v):
+    scores = tf.einsum("hqf,hkf->hqk", tf.tile(q[0], [2, 1, 1]), tf.tile(k[0], [2, 1, 1]))
+    return shares_of(scores, tf.constant(LOWER[:, None])) @ tf.tile(v[0], [2, 1, 1])
+
+
 FORMS = {
+    "tutorial": (tutorial, heads_first),
+    "a triangle of heads": (a_triangle_of_heads, heads_first),
     "einsum": (by_einsum, tokens_first),
     "matmul": (by_matmul, heads_first),
     "everywhere": (everywhere, heads_first),
@@ -90,7 +215,37 @@ FORMS = {
     "scaled before": (scaled_before, heads_first),
     "no casts": (no_casts, heads_first),
     "in front": (in_front, heads_first),
-}
+    "numbers": (lambda q, k, v: weighted(scores_of(q, k) + CAUSAL_NUMBERS, v), heads_first),
+    "numbers first": (lambda q, k, v: weighted(CAUSAL_NUMBERS + scores_of(q, k), v), heads_first),
+    "numbers in bfloat16": (
+        lambda q, k, v: weighted(scores_of(q, k, q.dtype) + tf.cast(CAUSAL_NUMBERS, q.dtype), v), heads_first
+    ),
+    "masked upwards": (masked_upwards, heads_first),
+    "masked before scaling": (masked_before_scaling, heads_first),
+    "forbidden by infinity": (forbidden_by_infinity, heads_first),
+    "scale by ops": (scale_by_ops, heads_first),
+    "queries scaled": (queries_scaled, heads_first),
+    "padded by where": (padded_by_where, heads_first),
+    "padded by numbers": (padded_by_numbers, heads_first),
+    "padded by subtraction": (padded_by_subtraction, heads_first),
+    "padded by choice": (padded_by_choice, heads_first),
+    "padded and causal": (padded_and_causal, heads_first),
+    "both masks in one": (both_masks_in_one, heads_first),
+    "a mask for each head": (a_mask_for_each_head, heads_first),
+    "a mask that is computed": (a_mask_that_is_computed, heads_first),
+    "values for all": (lambda q, k, v: shares_of(tf.matmul(q, k, transpose_b=True)) @ v[0, 0], heads_first),
+    "keys for all heads": (lambda q, k, v: shares_of(tf.matmul(q, k[:, :1], transpose_b=True)) @ v, heads_first),
+    "one key head": (one_key_head, heads_first),
+    "repeated heads": (repeated_heads, heads_first),
+    "grouped heads": (grouped_heads, heads_first),
+    "grouped heads behind": (grouped_heads_behind, tokens_first),
+    "other numbers of features": (other_numbers_of_features, heads_first),
+    "fewer queries": (fewer_queries, heads_first),
+    "without a batch": (without_a_batch, heads_first),
+}  # fmt: skip
+WHERE_IS_LEFT = {"padded by where", "padded by numbers", "padded by subtraction", "padded by choice",
+                 "padded and causal", "tutorial", "both masks in one", "a mask that is computed", "fewer queries"}  # fmt: skip
+"""Forms that may have positions which look at nothing: they look at everything alike, as in the formula."""
 
 
 def with_slopes(attend):
@@ -114,8 +269,8 @@ def test_forms_that_are_attention(form):
     compiled = tf.function(with_slopes(attend))
     names = nodes(compiled, *given)
     assert names.count("attention") == names.count("attention_gradient") == 1
-    assert "softmax" not in names
-    assert not {"einsum", "matmul", "where"} & {*names}
+    assert not {"softmax", "einsum"} & {*names}
+    assert not {"where", "matmul"} & {*names} or form in WHERE_IS_LEFT
     for found, expected in zip(
         tf.nest.flatten(compiled(*given)), tf.nest.flatten(with_slopes(attend)(*given)), strict=True
     ):
@@ -144,11 +299,20 @@ NOT_ATTENTION = {
     "something between": dropped,
     "another axis": other_axis,
     "shares turned": shares_turned,
-    "another mask": lambda q, k, v: shares_of(tf.matmul(q, k, transpose_b=True), tf.constant(LOWER.T)) @ v,
     "not far enough": lambda q, k, v: shares_of(tf.matmul(q, k, transpose_b=True), fill=-3.0) @ v,
-    "a mask that is computed": lambda q, k, v: (
-        shares_of(tf.matmul(q, k, transpose_b=True), tf.reduce_sum(tf.cast(q, tf.float32)) < ALLOWED_NUMBERS) @ v
+    "numbers not far enough": lambda q, k, v: weighted(scores_of(q, k) + CAUSAL_NUMBERS * 1e-8, v),
+    "numbers of other kinds": lambda q, k, v: weighted(scores_of(q, k) + tf.constant(np.eye(TOKENS, dtype="f4")), v),
+    "numbers that are computed": lambda q, k, v: weighted(
+        scores_of(q, k) + CAUSAL_NUMBERS * tf.reduce_max(tf.cast(q, tf.float32)), v
     ),
+    "far after scaling alone": lambda q, k, v: weighted((scores_of(q, k) + CAUSAL_NUMBERS) * 1e-6, v),
+    "scores of two kinds": lambda q, k, v: weighted(tf.where(ALLOWED, scores_of(q, k), scores_of(k, q)), v),
+    "more values than weights": lambda q, k, v: weighted(scores_of(q[:, :1], k[:, :1]), v),
+    "scores broadcast by a mask": lambda q, k, v: weighted(
+        scores_of(q[:, :1], k[:, :1]) + tf.tile(CAUSAL_NUMBERS[None, None], [1, HEADS, 1, 1]), v
+    ),
+    "two softmaxes": lambda q, k, v: weighted(tf.nn.softmax(scores_of(q, k)), v),
+    "a stop in between": lambda q, k, v: weighted(tf.stop_gradient(scores_of(q, k)), v),
     "a scale that is computed": lambda q, k, v: (
         tf.cast(
             tf.nn.softmax(
@@ -169,18 +333,19 @@ NOT_ATTENTION = {
     "one row": lambda q, k, v: tf.einsum(
         "k,kf->f", shares_of(tf.einsum("f,kf->k", q[0, 0, 0], k[0, 0]), mask=None), v[0, 0]
     ),
-    "values for all": lambda q, k, v: shares_of(tf.matmul(q, k, transpose_b=True)) @ v[0, 0],
-    "keys for all heads": lambda q, k, v: shares_of(tf.matmul(q, k[:, :1], transpose_b=True)) @ v,
-    "a mask for each head": lambda q, k, v: (
-        shares_of(tf.matmul(q[:, :1], k, transpose_b=True), tf.constant(LOWER[:HEADS, None])) @ v
+    "two sums of numbers": lambda q, k, v: weighted(
+        scores_of(q, k) + CAUSAL_NUMBERS + tf.where(PADDING, 0.0, -1e9)[:, None, None], v
     ),
-    "a triangle of heads": lambda q, k, v: (
-        shares_of(
-            tf.einsum("hqf,hkf->hqk", tf.tile(q[0], [2, 1, 1]), tf.tile(k[0], [2, 1, 1])), tf.constant(LOWER[:, None])
-        )
-        @ tf.tile(v[0], [2, 1, 1])
+    "numbers, then a choice": lambda q, k, v: weighted(
+        tf.where(PADDING[:, None, None], scores_of(q, k) + CAUSAL_NUMBERS, -1e9), v
     ),
+    "numbers of two depths": lambda q, k, v: weighted(
+        tf.where(PADDING[:, None, None], tf.where(ALLOWED, scores_of(q, k), -1e9), -1e30), v
+    ),
+    "a trained mask": lambda q, k, v: weighted(scores_of(q, k) + TRAINED, v),
+    "a trained scale": lambda q, k, v: weighted(tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32) * SCALE, v),
 }
+TRAINED, SCALE = tf.Variable(CAUSAL_NUMBERS), tf.Variable(0.5)
 ALLOWED_NUMBERS = tf.constant(np.where(LOWER, 1e9, -1e9).astype(np.float32))
 
 
@@ -230,3 +395,96 @@ def test_a_tape_outside_and_the_second_order():
 def test_only_where_there_is_a_gpu(monkeypatch):
     monkeypatch.undo()
     assert "attention" not in nodes(tf.function(by_matmul), *heads_first())
+
+
+def test_masks_that_forbid_everything_give_nan_where_the_formula_does():
+    given = heads_first()
+
+    def run(q, k, v):
+        return weighted(tf.where(PADDING[:, None, None], scores_of(q, k), -np.inf), v)
+
+    compiled = tf.function(run)
+    assert "attention" in nodes(compiled, *given)
+    found, expected = compiled(*given).numpy().astype(float), run(*given).numpy().astype(float)
+    assert np.isnan(expected[1]).all()
+    np.testing.assert_allclose(found, expected, rtol=0.06, atol=0.06)
+
+
+def test_a_mask_that_is_watched_is_a_value_like_others():
+    q, k, v = heads_first()
+
+    @tf.function
+    def run(mask):
+        with tf.GradientTape() as tape:
+            tape.watch(mask)
+            out = weighted(scores_of(q, k) + mask, v)
+        return tape.gradient(out, mask)
+
+    assert np.abs(run(CAUSAL_NUMBERS).numpy()).max() > 0
+
+
+def test_derivatives_of_what_is_inside():
+    def run(q, k, v):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([q, k, v])
+            scores = scores_of(q, k)
+            shares = tf.nn.softmax(scores + CAUSAL_NUMBERS)
+            value = tf.reduce_sum(tf.sin(tf.cast(tf.cast(shares, v.dtype) @ v, tf.float32)))
+        return [tape.gradient(value, q), *tape.gradient(value, [shares, q]), *tape.gradient(value, [scores, v])]
+
+    given = heads_first()
+    for found, expected in zip(tf.function(run)(*given), run(*given), strict=True):
+        np.testing.assert_allclose(found.numpy().astype(float), expected.numpy().astype(float), rtol=0.06, atol=0.06)
+
+
+def test_a_tape_that_begins_in_the_middle():
+    q, k, v = heads_first()
+
+    @tf.function
+    def run():
+        scores = scores_of(q, k)
+        with tf.GradientTape() as tape:
+            tape.watch(q)
+            out = weighted(scores, v)
+        return tape.gradient(out, q, unconnected_gradients="zero")
+
+    assert not run().numpy().astype(float).any()
+
+
+def test_lazy_arrays():
+    given = [x.numpy() for x in heads_first()]
+    expected = with_slopes(FORMS["tutorial"][0])(*[tf.constant(x, tf.bfloat16) for x in given])
+    tf.config.set_graph_mode("auto")
+    try:
+        q, k, v = (tf.constant(x, tf.bfloat16) for x in given)
+        found = with_slopes(FORMS["tutorial"][0])(q, k, v)
+        names = kinds_recorded(found[0])
+        for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+            np.testing.assert_allclose(a.numpy().astype(float), b.numpy().astype(float), rtol=0.06, atol=0.06)
+    finally:
+        tf.config.set_graph_mode("accelerators")
+    assert "attention" in names
+
+
+def kinds_recorded(tensor):
+    """The names of the ops of the trace that computes a tensor."""
+    return {kinds[array.code[0]].name for array in tensor.array.trace.results if array.code}
+
+
+@pytest.mark.parametrize("returned", [False, True])
+def test_multi_head_attention_of_keras(returned):
+    keras = pytest.importorskip("keras")
+    if keras.backend.backend() != "gradtape":
+        pytest.skip("Keras runs on another backend")
+    layer = keras.layers.MultiHeadAttention(2, 4, dropout=0.1, dtype="mixed_bfloat16")
+    x = tf.constant(rng.normal(size=(2, 5, 8)), tf.float32)
+    mask = tf.constant(np.tril(np.ones((1, 5, 5), bool)))
+
+    def run(x):
+        return layer(x, x, attention_mask=mask, return_attention_scores=returned)
+
+    expected = tf.nest.flatten(run(x))
+    compiled = tf.function(run)
+    assert "attention" in nodes(compiled, x)
+    for a, b in zip(tf.nest.flatten(compiled(x)), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=0.06, atol=0.06)

@@ -308,6 +308,39 @@ def _max_unpool(z: Any, x: Any, top: Any, **_: Any) -> Spec:
     return (*z.shape[: len(z.shape) - len(x.shape)], *x.shape), z.dtype
 
 
+def _sparse_cross_entropy(logits: Any, labels: Any) -> list[Spec] | None:
+    fits = tuple(logits.shape[:-1]) == tuple(labels.shape) and logits.dtype.kind in "fV"
+    return [(labels.shape, logits.dtype), (logits.shape, logits.dtype)] if fits else None
+
+
+def _standardize(x: Any, **_: Any) -> list[Spec] | None:
+    return [(x.shape, x.dtype), ((*x.shape[:-1], 1), x.dtype)] if len(x.shape) else None
+
+
+def _attention(q: Any, k: Any, v: Any, mask: Any = None, **_: Any) -> list[Spec] | None:
+    front = q.shape[:-2]
+    shapes_fit = len(q.shape) > 1 and k.shape == (*front, v.shape[-2], q.shape[-1]) and v.shape[:-2] == front
+    if not shapes_fit or {k.dtype, v.dtype} != {q.dtype}:
+        return None
+    if mask is not None and _broadcast(mask.shape, (*front, q.shape[-2], k.shape[-2])) is None:
+        return None
+    return [((*q.shape[:-1], v.shape[-1]), q.dtype), (q.shape[:-1], np.float32 if q.dtype.itemsize == 2 else q.dtype)]
+
+
+def _attention_gradient(d: Any, q: Any, k: Any, v: Any, *_: Any, with_scores: bool = False, **__: Any) -> list[Spec]:
+    lead = d.shape[: len(d.shape) - len(q.shape)]  # rows that share the weights
+    found = [((*lead, *x.shape), x.dtype) for x in (q, k, v)]
+    return [*found, ((*lead, *q.shape[:-1], k.shape[-2]), q.dtype)] if with_scores else found
+
+
+def _projected_loss(x: Any, w: Any, labels: Any, *bias: Any, dtype: Any, **_: Any) -> Spec:
+    return labels.shape, dtype
+
+
+def _projected_gradient(g: Any, x: Any, w: Any, labels: Any, *bias: Any, **_: Any) -> list[Spec]:
+    return [(a.shape, a.dtype) for a in (x, w, *bias)]
+
+
 def _take(x: Any, indices: Any, *, axis: int, batch_dims: int = 0) -> Spec:
     return (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :]), x.dtype
 
@@ -435,6 +468,12 @@ rules.update(
     reshape=_moved,
     broadcast_to=_repeated,
     tridiagonal_solve=lambda x, y: (y.shape, y.dtype),
+    attention=_attention,
+    attention_gradient=_attention_gradient,
+    standardize=_standardize,
+    sparse_cross_entropy=_sparse_cross_entropy,
+    projected_cross_entropy=_projected_loss,
+    projected_cross_entropy_gradient=_projected_gradient,
     **dict.fromkeys(("max_pool", "sum_pool"), _pool),
     **dict.fromkeys(
         ("random_integers", "random_normal", "random_truncated", "random_uniform", "random_range"), _random

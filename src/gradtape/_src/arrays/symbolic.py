@@ -253,6 +253,8 @@ class Graph:
         self.variable_params: dict[int, Any] = {} if around is None else around.variable_params
         self.also_captured: set[int] = set() if around is None else around.also_captured
         self.nodes: list[Node] = []
+        self._producers: dict[int, Node] = {}  # by the ids of their outputs, as far as `producer` has come
+        self._indexed = 0
         self.feeds: list[Feed] = []
         self.variables: dict[int, VariableState] = {}
         self.arrays: dict[int, Any] = {}  # by uid, the array of each tensor that its tape tracks
@@ -395,6 +397,13 @@ class Graph:
             if self.root.first_effect is not None:
                 raise NeedsEagerError(_check_after_effect())
             self.root.assumes = True
+
+    def producer(self, value: Symbolic) -> Node | None:
+        """The node that computes a value; None for an input."""
+        for node in self.nodes[self._indexed :]:
+            self._producers.update((id(out), node) for out in node.outputs)
+        self._indexed = len(self.nodes)
+        return self._producers.get(id(value))
 
     def find_out(self, size: Symbolic) -> Any:
         """The dimension that a value is, an integer without axes."""

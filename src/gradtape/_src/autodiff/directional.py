@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def carry(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int, Any]:
     """A forward pass over the records: the tangents of everything that depends on the sources, given theirs."""
+    recording.use_formulas(frozenset(directions))
     produced = _outputs(recording.records)
     tangents = {uid: t for uid, t in directions.items() if uid not in produced}
     step = marked_push if settings.checks_numerics else push

@@ -39,6 +39,19 @@ gradient_calls: deque[tuple[int, int, str, Line]] = deque(maxlen=32)
 _NOTHING: frozenset[int] = frozenset()
 
 
+class Rewritten(NamedTuple):
+    """A formula that was recorded as one op (`graph/rewrites`).
+
+    inside   the uids of the values within the formula, which that op does not have
+    outputs  the uids of its results
+    record   the last op of the formula, as it would have been recorded
+    """
+
+    inside: frozenset[int]
+    outputs: frozenset[int]
+    record: Any
+
+
 class Recording(Recorder):
     """The records of a tape, the uids it tracks, and the variables among them."""
 
@@ -47,6 +60,7 @@ class Recording(Recorder):
         "events",
         "lazy",
         "observer",
+        "rewritten",
         "roots",
         "size",
         "sources",
@@ -68,6 +82,7 @@ class Recording(Recorder):
         self.sources: frozenset[int] = _NOTHING  # of the last backward pass
         self.size = 0  # how many records there were when it began
         self.observer: Observer | None = None
+        self.rewritten: list[Rewritten] = []
         self.lazy = placement.lazy  # whether what it tracks becomes lazy
 
     def copy(self) -> Recording:
@@ -77,6 +92,7 @@ class Recording(Recorder):
         other.tracked.update(self.tracked)
         other.roots, other.variables, other.may_raise = set(self.roots), dict(self.variables), self.may_raise
         other.unwatched = set(self.unwatched)
+        other.rewritten = list(self.rewritten)
         return other
 
     def observe(self, observer: Observer) -> None:
@@ -143,13 +159,30 @@ class Recording(Recorder):
             self.unreached = [(r[0], r[1], r[2], (), None, r[5]) for r in self.unreached[:LIMIT]]
         self.consumed = True
         self.records.clear()
+        self.rewritten.clear()
         if len(self.tracked) > LIMIT:
             self.tracked = {uid: self.tracked[uid] for uid, _ in zip(self.roots, range(LIMIT), strict=False)}
         return self
 
     # -- queries of a gradient call --------------------------------------------------------------------------------
+    def use_formulas(self, sources: frozenset[int]) -> None:
+        """Put formulas in the place of the ops that they were recorded as, where a source is inside of one."""
+        wanted = [not each.inside.isdisjoint(sources) for each in self.rewritten]
+        if not any(wanted):
+            return
+        formulas = [each for each, is_wanted in zip(self.rewritten, wanted, strict=True) if is_wanted]
+        self.rewritten = [each for each, is_wanted in zip(self.rewritten, wanted, strict=True) if not is_wanted]
+        for found in formulas:
+            places = [i for i, record in enumerate(self.records) if not found.outputs.isdisjoint(_as_tuple(record[2]))]
+            if places:
+                self.records[places[-1]] = found.record
+                for i in reversed(places[:-1]):
+                    del self.records[i]
+
     def shapes_between(self, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:
         """The shapes of what depends on a source: nothing else needs a cotangent."""
+        if self.rewritten:
+            self.use_formulas(sources)
         if self.roots <= sources:
             return self.tracked
         reached = set(sources)
@@ -181,3 +214,7 @@ class Recording(Recorder):
             if op.outputs > 0 and op.differentiable and (op.args or op.tf_name == "PartitionedCall")
         ]
         return frozenset().union(*several)
+
+
+def _as_tuple(output: Any) -> tuple[int, ...]:
+    return output if type(output) is tuple else (output,)

@@ -47,13 +47,15 @@ if TYPE_CHECKING:
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
 
-Rewrite = Callable[[Op, Sequence[Tensor], dict[str, Any]], Tensor | None]
-_rewrites: dict[str, Rewrite] = {}
+Rewrite = Callable[[Op, Sequence[Tensor], dict[str, Any]], Any]
 
 
 def register_rewrite(name: str, rewrite: Rewrite) -> None:
-    """Register a function that returns what to run instead of a primitive while tracing; None for the primitive."""
-    _rewrites[name] = rewrite
+    """Register a function that may run something else instead of a primitive whose operands are symbolic or lazy.
+
+    It returns the result, or None for the primitive itself.
+    """
+    registry[name].rewrite = rewrite
 
 
 class TensorNamespace(Namespace):
@@ -141,8 +143,8 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
 
 
 # -- the general call ------------------------------------------------------------------------------------------------
-def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
-    """Run a primitive on tensors and record it."""
+def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], rewriting: bool = True) -> Any:
+    """Run a primitive on tensors and record it; without `rewriting` itself, whatever its operands are."""
     arrays = [t.array for t in inputs]
     if placement.several and not are_together(arrays):
         inputs = colocate(op, inputs)
@@ -152,7 +154,7 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
         if type(array) is not ndarray:
             if _recorded_inside(arrays):
                 return _run_inside(op, inputs, attrs)
-            if op.name in _rewrites and (other := _rewrites[op.name](op, inputs, attrs)) is not None:
+            if rewriting and op.rewrite is not None and (other := op.rewrite(op, inputs, attrs)) is not None:
                 return other
             kernel = _kernel(op, common_namespace(arrays))
             break
@@ -428,6 +430,8 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                 value = _as_array(value)
         else:
             if dtype is b.dtype and ((type(a) is Lazy and a.meets(b)) or (type(b) is Lazy and b.meets(a))):
+                if op.rewrite is not None and (other := op.rewrite(op, (x, y), attrs)) is not None:
+                    return other
                 try:
                     value = op.recorder(a, b) if given is None else op.recorder(a, b, **given)
                 except (ValueError, TypeError):
@@ -547,7 +551,7 @@ def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tupl
         return op.call(*together, **attrs)
     if op.explain is not None and (problem := op.explain(a, b, **attrs)) is not None:
         raise problem
-    if op.name in _rewrites and (other := _rewrites[op.name](op, tensors, attrs)) is not None:
+    if op.rewrite is not None and (other := op.rewrite(op, tensors, attrs)) is not None:
         return other
     try:
         if _recorded_inside((a, b)):

@@ -102,6 +102,7 @@ class Op:
         "outputs",
         "recorder",
         "recorder_fast",
+        "rewrite",
         "rules",
         "saves",
         "sparse",
@@ -187,6 +188,7 @@ class Op:
         self.kernel: Any = None  # of NumPy; found when the call is declared
         self.recorder: Any = None  # of lazy arrays, likewise
         self.recorder_fast: Any = None  # `fast` for lazy arrays
+        self.rewrite: Any = None  # what may run instead where ops are recorded and run later: see `register_rewrite`
         if kernel is not None:
             generic_kernels[name] = kernel
         self._register_rules(batch, block_diagonal)

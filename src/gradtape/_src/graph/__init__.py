@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape._src.arrays.lazy import register_compiler
+from gradtape._src.core.dispatch import register_rewrite
+from gradtape._src.ops import array, linalg, math, nn, projection  # noqa: F401 - they declare the ops
 
 
 def _compiled(program: Any) -> Any:
@@ -15,3 +17,15 @@ def _compiled(program: Any) -> Any:
 
 
 register_compiler(_compiled)
+
+
+def _rewritten(op: Any, inputs: Any, attrs: dict[str, Any]) -> Any:
+    """What runs instead of an op; loaded with the first one that is recorded, which then has its own rewrite."""
+    from gradtape._src.graph import rewrites
+
+    rewrites.register()
+    return op.rewrite(op, inputs, attrs)
+
+
+for _name in ("divide", "einsum", "matmul", "multiply", "sparse_cross_entropy", "split"):
+    register_rewrite(_name, _rewritten)

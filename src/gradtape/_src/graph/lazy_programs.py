@@ -98,8 +98,7 @@ class _OnDevice:
         with program.xla.on_device(self._source.device):
             seen = (donated, *map(type, arrays))
             if seen not in self._kinds:  # JAX runs Python code around the launch, where a signal may arrive
-                given = [array.copy() if i in donated else array for i, array in enumerate(arrays)]
-                into.append(program.xla(given))
+                program.xla.run_apart(arrays, into)
                 self._kinds.add(seen)
                 return
             into.extend(starmap(program.xla.jitted, (arrays,)))  # one call of C code: no result is lost

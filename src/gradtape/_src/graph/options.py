@@ -2,7 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
+from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.symbolic import Node, Symbolic
+from gradtape._src.devices import jax_devices
+
 compiler_options: dict[str, Any] = {}
-"""What XLA is told with every program that it compiles."""
+"""What the user tells XLA with every program that it compiles."""
+
+LARGE = 2**22
+"""How many elements the result of a product has from which on it is worth options."""
+
+_FOR_LARGE_PRODUCTS = {"xla_gpu_dot_merger_threshold_mb": 0}
+"""Products with a common operand, such as queries, keys and values, stay products of their own: the parts of a merged
+one would be copied. Measured on GPT-2 small (H200): 31.05 ms a step without, 30.6 with."""
+
+
+def options_for(nodes: Sequence[Node]) -> dict[str, Any] | None:
+    """What XLA is told with a program: what pays off for its ops, and what the user says."""
+    found = _FOR_LARGE_PRODUCTS if any(map(_is_large_product, nodes)) and jax_devices("GPU") else {}
+    return {**found, **compiler_options} or None
+
+
+def _is_large_product(node: Node) -> bool:
+    out = node.outputs[0] if node.outputs else None
+    return (
+        node.name == "matmul"
+        and type(out) is Symbolic
+        and out.dtype.itemsize == 2
+        and is_known_shape(out.shape)
+        and prod(out.shape) >= LARGE
+    )

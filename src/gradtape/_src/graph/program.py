@@ -24,6 +24,7 @@ from gradtape._src.devices import chosen, has_jax, on_same_devices, placement
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.batched_replay import replay_rows
 from gradtape._src.graph.bounds import Given, without_proved
+from gradtape._src.graph.merges import merged
 from gradtape._src.graph.replay import evaluate, run_once
 from gradtape._src.graph.tiers import Tier
 from gradtape._src.interrupts import FLOAT_ERRORS, IGNORED, float_errors_ignored
@@ -56,7 +57,7 @@ class Program:
         self._numbers = {id(symbol): i for i, symbol in enumerate(arguments)}
         self.outputs = list(outputs)
         nodes, used = _needed(graph.nodes, self.outputs)
-        self.nodes = without_proved(nodes, given, {})
+        self.nodes = merged(without_proved(nodes, given, {}), _is_pure)
         self.has_effects = any(map(_has_effects, self.nodes))
         self.checks = checks.found_in(self.nodes)
         changing = {v.uid for v in state}

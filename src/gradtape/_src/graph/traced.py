@@ -22,11 +22,9 @@ from gradtape._src import errors, forks
 from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, is_dimension
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, call, current_graph, tracing
 from gradtape._src.conversion import wrap
-from gradtape._src.core import dispatch
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.tape import active_recorders, active_stack
 from gradtape._src.devices import chosen, placement
-from gradtape._src.graph import rewrites as recognise
 from gradtape._src.graph.calls import CALL, PART
 from gradtape._src.graph.checks import NONE, Mode
 from gradtape._src.graph.derivative import Derivative
@@ -37,9 +35,6 @@ from gradtape._src.interrupts import is_interrupt
 from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import LazyTensor, Tensor, is_differentiable
 from gradtape._src.variable import Storage, Variable, bound, commit, is_local_to, notice_reading, store, updating
-
-for _name in ("einsum", "matmul"):
-    dispatch.register_rewrite(_name, recognise.instead)
 
 
 def _differentiable_inputs(op: Op, uids: Sequence[int]) -> Sequence[int]:

@@ -23,7 +23,7 @@ from gradtape._src import errors, forks
 from gradtape._src.arrays.dimensions import sized
 from gradtape._src.graph import xla_checks
 from gradtape._src.graph.checks import NONE, Mode
-from gradtape._src.graph.options import compiler_options
+from gradtape._src.graph.options import options_for
 from gradtape._src.interrupts import is_interrupt, setting
 from gradtape._src.progress import waiting
 from gradtape._src.threads import apart
@@ -84,7 +84,7 @@ class XlaExecutor:
 
         program.__name__ = program.__qualname__ = self._program.name  # what profiles and XLA's dumps call it
         donated = self._program.donated
-        return jax.jit(program, donate_argnums=donated, compiler_options=dict(compiler_options) or None)
+        return jax.jit(program, donate_argnums=donated, compiler_options=options_for(self._program.nodes))
 
     def _specs(self) -> list[Any]:
         symbols = [feed.symbol for feed in self._program.feeds]
@@ -162,6 +162,10 @@ class XlaExecutor:
         program = self._program
         kinds = (mode, *map(type, given), *loan.numpy_slots) if program.donated else ()
         if kinds not in self._kinds:
+            if program.donated and not loan.numpy_slots and not self.default_is_processor:
+                self._launch_apart(arrays, loan, changing, results, mode)
+                self._kinds.add(kinds)
+                return
             results += self._run_on_copies(arrays, kinds, mode)
             commit(changing, program.new_values(results, len(changing)))
             return
@@ -171,6 +175,25 @@ class XlaExecutor:
             _try_to_allocate(self._new_bytes)
         launching = map(results.extend, starmap(self.checked(mode) if mode else self.jitted, (arrays,)))
         any(chain(launching, loan.committing(changing, program.new_values(results, len(changing)))))
+
+    def _launch_apart(
+        self, arrays: list[Any], loan: Loan, changing: Sequence[Storage], results: list[Any], mode: Mode
+    ) -> None:
+        """Start it where no signal handler runs, and store the new values there: there need not be memory for copies.
+
+        The memory of an accelerator is what limits a model, and it would be needed twice in the first call alone.
+        """
+        loan.keep_copies(arrays)
+
+        def start() -> None:
+            results.extend(self(arrays, mode))
+            any(loan.committing(changing, self._program.new_values(results, len(changing))))
+
+        _apart(start)
+
+    def run_apart(self, arrays: Sequence[Any], into: list[Any]) -> None:
+        """Run it where no signal handler runs, and add what it gives to a list, also if an interrupt comes."""
+        _apart(lambda: into.append(self(arrays)))
 
     def _run_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], mode: Mode) -> tuple[Any, ...]:
         """Run it without giving memory away, to the end."""
@@ -194,7 +217,7 @@ class XlaExecutor:
         if found is None:
             run = xla_checks.checked(self._program, mode) if mode else self._program.replay
             batched = jax.vmap(run, in_axes=[0 if flag else None for flag in flags])
-            found = _set_up_apart(jax.jit(batched, compiler_options=dict(compiler_options) or None))
+            found = _set_up_apart(jax.jit(batched, compiler_options=options_for(self._program.nodes)))
             self._batched[flags, mode] = found
         return found
 

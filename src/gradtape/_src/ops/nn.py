@@ -57,22 +57,27 @@ pinned = linear(  # as it is, and computed once: XLA must not compute it anew in
 )
 
 
-def _standardize_vjp(xp, g, needs, x, out, inverse, epsilon):
+def _standardize_vjp(xp, g, needs, x, out, inverse, epsilon, centered=True):
     """The inverse standard deviation is an output, too: only a second derivative has a cotangent for it."""
     first, second = g
     last, count = len(out.shape) - 1, out.shape[-1]
     result = None
     if first is not None:
-        mean = xp.pinned(xp.sum(first, axis=(last,), keepdims=True)) / count
         along = xp.pinned(xp.sum(first * out, axis=(last,), keepdims=True)) / count
-        result = (first - mean - out * along) * inverse
+        if centered:
+            mean = xp.pinned(xp.sum(first, axis=(last,), keepdims=True)) / count
+            result = (first - mean - out * along) * inverse
+        else:
+            result = (first - out * along) * inverse
     if second is not None:
         bend = out * (second * inverse * inverse / -count)
         result = bend if result is None else result + bend
     return [result]
 
 
-standardize = primitive(  # rows with mean 0 and variance 1, and the inverse of their standard deviation
+# Rows with mean 0 and variance 1, and the inverse of their standard deviation; not `centered`: rows whose squares have
+# the mean 1.
+standardize = primitive(
     "standardize",
     ("x",),
     vjp_all=_standardize_vjp,
@@ -81,7 +86,7 @@ standardize = primitive(  # rows with mean 0 and variance 1, and the inverse of 
     outputs=2,
     tf_name="LayerNorm",
     wide=True,
-    batch=lambda xp, size, batched, x, epsilon: xp.standardize(x, epsilon=epsilon),
+    batch=lambda xp, size, batched, x, **attrs: xp.standardize(x, **attrs),
     structure=mixes_last,
     category="reduction",
     doc="Rows with mean 0 and variance 1, and the inverse of their standard deviation.",

@@ -241,13 +241,15 @@ class Loan:
 
     numpy_slots  the inputs that are NumPy arrays
     stale        the storages that have an old value besides the buffer which the program replaces
+    copied       the inputs that are copies of these values
     """
 
-    __slots__ = ("numpy_slots", "stale")
+    __slots__ = ("copied", "numpy_slots", "stale")
 
     def __init__(self) -> None:
         self.numpy_slots: list[int] = []
         self.stale: list[Storage] = []
+        self.copied: list[int] = []
 
     def lend(self, slots: Slots, arrays: list[Any]) -> None:
         """Fill the slots of `arrays`. The caller holds the lock until the commit, if there will be one."""
@@ -258,11 +260,18 @@ class Loan:
                 buffer = storage.lend(keep)
                 if not keep:
                     replaced(storage)
+                    self.copied.append(slot)
                 if type(buffer) is ndarray:
                     on_numpy(slot)
             else:
                 storage.tensor = None  # a copy, of what is about to change
             arrays[slot] = buffer
+
+    def keep_copies(self, arrays: Sequence[Any]) -> None:
+        """Let the copies that were lent be the values: what they are copies of is not needed twice."""
+        for slot, storage in zip(self.copied, self.stale, strict=True):
+            storage._buffer, storage._aliased, storage.tensor = arrays[slot], False, None
+        self.copied, self.stale = [], []
 
     def committing(self, storages: Iterable[Storage], values: Iterable[Any]) -> Iterator[None]:
         """Replaces values, without running Python code, when C code consumes it."""

@@ -17,6 +17,7 @@ from gradtape._src.arrays.lazy.programs import register_compiler as register_com
 from gradtape._src.arrays.lazy.trace import (
     Lazy as Lazy,
     assigned as assigned,
+    call_of as call_of,
     constant,
     current_device,
     end_step as end_step,

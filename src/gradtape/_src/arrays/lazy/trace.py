@@ -22,7 +22,7 @@ from numpy import ndarray
 
 from gradtape._src import forks
 from gradtape._src.arrays.base import LIBRARY_FUNCTIONS
-from gradtape._src.arrays.lazy.calls import Spec, UnknownKindError, kind_of, spec_of
+from gradtape._src.arrays.lazy.calls import Spec, UnknownKindError, kind_of, kinds, spec_of
 from gradtape._src.arrays.lazy.programs import Failure, Plan, engine, plan_of
 from gradtape._src.arrays.refusals import refusals
 from gradtape._src.call_sites import Line, user_line
@@ -211,6 +211,22 @@ def settled(array: Any, reason: str = "a program takes it") -> Any:
     return array.value
 
 
+def call_of(array: Lazy) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
+    """What computes a lazy array: name, arguments and static arguments; None if it is computed, or one of several."""
+    trace, code = array.trace, array.code
+    if array.value is not None or not code or type(trace) is not LazyTrace:
+        return None
+    kind = kinds[code[0]]
+    if kind.several:
+        return None
+    numbers = iter(code[1:])
+    try:
+        args = [trace.operand(next(numbers)) if type(o) is Spec else o[0] for o in kind.operands]
+    except (IndexError, KeyError, StopIteration):  # another thread has cut the trace
+        return None
+    return kind.name, tuple(args), kind.attrs
+
+
 # -- traces ----------------------------------------------------------------------------------------------------------
 _running = forks.rlock()
 """Held while a trace is cut and runs."""
@@ -278,6 +294,15 @@ class LazyTrace:
         number = self.next_literal()
         self.literals[number] = array
         return number
+
+    def operand(self, number: int) -> Any:
+        """The array that a number in a code stands for."""
+        if number >= 0:
+            found = self.results[number]
+            return found if found.slot == number else next(a for a in self.results if a.slot == number)
+        if number % 2:
+            return next(array for known, array in self.feeds.values() if known == number)
+        return self.literals[number]
 
     def crossed(self, added: Lazy) -> bool:
         """What to do at the limit. Whether the op that added this has to be recorded again."""

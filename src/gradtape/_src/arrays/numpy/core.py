@@ -619,11 +619,14 @@ def pinned(x: Array) -> Array:
     return x
 
 
-def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
-    """Rows minus their mean, divided by their standard deviation, and the inverse of the latter."""
+def standardize(x: Array, *, epsilon: float, centered: bool = True) -> tuple[Array, Array]:
+    """Rows minus their mean, divided by their standard deviation, and the inverse of the latter.
+
+    Not `centered`: rows divided by the square root of the mean of their squares.
+    """
     wide = widened(x)
     count = wide.dtype.type(x.shape[-1])
-    out = wide - np.add.reduce(wide, -1, keepdims=True) / count
+    out = wide - (np.add.reduce(wide, -1, keepdims=True) / count if centered else wide.dtype.type(0))
     inverse = 1 / np.sqrt(np.add.reduce(out * out, -1, keepdims=True) / count + wide.dtype.type(epsilon))
     out *= inverse
     return out.astype(x.dtype, copy=False), inverse.astype(x.dtype, copy=False)

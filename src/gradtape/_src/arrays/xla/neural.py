@@ -305,22 +305,29 @@ def log_softmax(x: Array, *, axis: int) -> Array:
     return (shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=axis, keepdims=True))).astype(x.dtype)
 
 
-@partial(jax.jit, static_argnames="epsilon")
-def standardize(x: Array, *, epsilon: float) -> tuple[Array, Array]:
+@partial(jax.jit, static_argnames=("epsilon", "centered"))
+def standardize(x: Array, *, epsilon: float, centered: bool = True) -> tuple[Array, Array]:
     wide = widened(x)
-    if not _on_gpu(x) or not x.size:
+    mean, inverse = _row_statistics(wide, epsilon, centered, _on_gpu(x) and x.size > 0)
+    return ((wide - mean if centered else wide) * inverse).astype(x.dtype), inverse.astype(x.dtype)
+
+
+def _row_statistics(wide: Array, epsilon: float, centered: bool, on_gpu: bool) -> tuple[Array, Array]:
+    """The mean of each row (0 if it is not subtracted) and the inverse of its standard deviation."""
+    if not centered:
+        inverse = lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + epsilon)
+        return np.float32(0), lax.optimization_barrier(inverse) if on_gpu else inverse
+    if not on_gpu:
         mean = jnp.mean(wide, axis=-1, keepdims=True)
-        inverse = lax.rsqrt(jnp.mean((wide - mean) ** 2, axis=-1, keepdims=True) + epsilon)
-    else:
-        # One pass for both sums, of differences to a number of the row: however far from 0 the row is, and even if that
-        # number is far from the others, only some last bits cancel. As in softmax the two are written: the gradients of
-        # what comes before and after start from them, not from sums.
-        near = wide - wide[..., :1]
-        first, second = (jnp.mean(v, axis=-1, keepdims=True) for v in (near, near * near))
-        mean = first + wide[..., :1]
-        inverse = lax.rsqrt(jnp.maximum(second - first * first, 0) + epsilon)
-        mean, inverse = lax.optimization_barrier((mean, inverse))
-    return ((wide - mean) * inverse).astype(x.dtype), inverse.astype(x.dtype)
+        return mean, lax.rsqrt(jnp.mean((wide - mean) ** 2, axis=-1, keepdims=True) + epsilon)
+    # One pass for both sums, of differences to a number of the row: however far from 0 the row is, and even if that
+    # number is far from the others, only some last bits cancel. As in softmax the two are written: the gradients of
+    # what comes before and after start from them, not from sums.
+    near = wide - wide[..., :1]
+    first, second = (jnp.mean(v, axis=-1, keepdims=True) for v in (near, near * near))
+    mean = first + wide[..., :1]
+    inverse = lax.rsqrt(jnp.maximum(second - first * first, 0) + epsilon)
+    return lax.optimization_barrier((mean, inverse))
 
 
 def pinned(x: Array) -> Array:
@@ -350,6 +357,105 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
         shares = e / total[..., None]
     slope = shares - (labels[..., None] == lax.iota(labels.dtype, classes))
     return (jnp.log(total) - picked[..., 0]).astype(logits.dtype), slope.astype(logits.dtype)
+
+
+# -- the cross entropy of a projection, in blocks of rows ------------------------------------------------------------
+def projected_cross_entropy(
+    x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any
+) -> Array:
+    return _projected_loss(x, w, labels, bias, adjoint, np.dtype(dtype))
+
+
+def projected_cross_entropy_gradient(
+    g: Array, x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any
+) -> tuple[Array, ...]:
+    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype))[1:]
+
+
+def projected_cross_entropy_both(
+    g: Array, x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any
+) -> tuple[Array, ...]:
+    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype))
+
+
+@partial(jax.jit, static_argnums=(4, 5))
+def _projected_loss(x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any) -> Array:
+    rows, count, kept = _in_blocks((x, labels), (1, 0), w.shape[0 if adjoint else 1])
+
+    def block(_: Any, given: Any) -> tuple[None, Array]:
+        x, labels = given
+        return None, _loss_and_slope(x, w, labels, bias, adjoint, dtype)[0]
+
+    losses = lax.scan(block, None, rows)[1] if count > 1 else block(None, [r[0] for r in rows])[1]
+    return losses.reshape(-1)[:kept].reshape(labels.shape)
+
+
+@partial(jax.jit, static_argnums=(5, 6))
+def _projected_gradient(
+    g: Array, x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any
+) -> tuple[Array, ...]:
+    """The losses, and the cotangents of x, w and perhaps the bias: logits are computed once, a block at a time."""
+    wide = sum_dtype(x.dtype)
+    rows, count, kept = _in_blocks((x, labels, g), (1, 0, 0), w.shape[0 if adjoint else 1])
+
+    def block(sums: Any, given: Any) -> tuple[Any, Any]:
+        x, labels, g = given
+        loss, slope = _loss_and_slope(x, w, labels, bias, adjoint, dtype)
+        dz = (g.astype(slope.dtype)[:, None] * slope).astype(x.dtype)
+        dx = jnp.matmul(dz, w if adjoint else w.T)
+        left, right = (dz, x) if adjoint else (x, dz)
+        found = [lax.dot_general(left, right, (((0,), (0,)), ((), ())), preferred_element_type=wide)]
+        if bias is not None:
+            found.append(jnp.sum(dz.astype(wide), axis=0))
+        return [a + b for a, b in zip(sums, found, strict=True)], (loss, dx)
+
+    sums = [jnp.zeros(a.shape, wide) for a in (w, bias) if a is not None]
+    if count > 1:
+        sums, (losses, dx) = lax.scan(block, sums, rows)
+    else:
+        sums, (losses, dx) = block(sums, [r[0] for r in rows])
+    dx = dx.reshape(-1, x.shape[-1])[:kept].reshape(x.shape)
+    found = [total.astype(a.dtype) for total, a in zip(sums, (w, bias), strict=False)]
+    return (losses.reshape(-1)[:kept].reshape(labels.shape), dx, *found)
+
+
+def _loss_and_slope(x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any) -> tuple[Array, Array]:
+    """Of a block of rows, rounded where the formula rounds: to the dtype of the product, then to that of the loss."""
+    logits = jnp.matmul(x, w.T if adjoint else w)
+    if bias is not None:
+        logits = logits + bias
+    return sparse_cross_entropy(logits.astype(dtype), labels)
+
+
+BLOCK_BYTES = 2**29
+"""How many bytes of logits there are at a time, about: enough to keep the chip busy with one block."""
+
+
+def _in_blocks(arrays: tuple[Array, ...], inner: Sizes, classes: int) -> tuple[list[Array], int, int]:
+    """Arrays of rows, of which the last `inner` axes are within a row, in blocks of rows; how many blocks and rows.
+
+    The last block is filled up with rows of zeros.
+    """
+    flat = [a.reshape(-1, *a.shape[a.ndim - n :]) for a, n in zip(arrays, inner, strict=True)]
+    rows = flat[0].shape[0]
+    each = _block_rows(rows, max(BLOCK_BYTES // max(classes * flat[0].dtype.itemsize, 1), 1))
+    count = -(-max(rows, 1) // each)
+    if each * count > rows:
+        flat = [jnp.pad(a, [(0, each * count - rows), *[(0, 0)] * (a.ndim - 1)]) for a in flat]
+    return [a.reshape(count, each, *a.shape[1:]) for a in flat], count, rows
+
+
+def _block_rows(rows: int, most: int) -> int:
+    """How many rows a block has: a multiple of a tile of the matrix units, and a part of all rows if that is not far
+    below `most`.
+    """
+    if rows <= most:
+        return max(rows, 1)
+    largest = max(most // TILE, 1) * TILE
+    return next((n for n in range(largest, largest // 2, -TILE) if rows % n == 0), largest)
+
+
+TILE = 256
 
 
 # -- attention -------------------------------------------------------------------------------------------------------

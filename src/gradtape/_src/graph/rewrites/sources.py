@@ -1,0 +1,203 @@
+"""What a value was computed from, in a graph that is being traced and in a trace of lazy arrays alike.
+
+A rewrite looks at the last op of a formula and walks back over the calls before it. It must not change derivatives: the
+operands that it finds are tensors with the uids that recorders know, and where a recorder knows less of the way there,
+or was told to watch a value in between, nothing is rewritten.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from gradtape._src.arrays import numpy_namespace
+from gradtape._src.arrays.lazy import Lazy, call_of as lazy_call_of
+from gradtape._src.arrays.symbolic import Symbolic, current_graph
+from gradtape._src.autodiff.recording import Recording, Rewritten
+from gradtape._src.core.dispatch import saved_values
+from gradtape._src.core.primitive import Op
+from gradtape._src.core.tape import active_recorders
+from gradtape._src.devices import jax_devices
+from gradtape._src.graph.trace import Trace
+from gradtape._src.tensor import CONSTANT, Tensor
+
+T = TypeVar("T")
+
+_FOLDED = frozenset({"astype", "divide", "multiply", "negative", "power", "reciprocal", "rsqrt", "sqrt", "square"})
+"""Ops on known numbers that are computed here: the square root of a size, for example."""
+
+_LOOKED_AT = 2**24
+"""How many elements a constant may have whose values are looked at."""
+
+_RECORDS = 96
+"""How many records before the last one are searched."""
+
+
+class Value(NamedTuple):
+    """An operand of a call: an array or a number, and the uid of the tensor that it is of."""
+
+    array: Any
+    uid: int
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Its shape; numbers have no axes."""
+        return tuple(getattr(self.array, "shape", ()))
+
+    def tensor(self) -> Tensor:
+        """A tensor that recorders take for the operand."""
+        made = Tensor()
+        made.array, made.uid = np.asarray(self.array) if np.isscalar(self.array) else self.array, self.uid
+        return made
+
+
+class Call(NamedTuple):
+    """What computed a value."""
+
+    name: str
+    args: tuple[Value, ...]
+    attrs: dict[str, Any]
+    shape: tuple[Any, ...]
+
+
+def is_worthwhile(array: Any) -> bool:
+    """Whether programs that this array is in run on a GPU."""
+    if type(array) is Lazy:
+        device = array.spec.device
+        return device is not None and device.platform == "gpu"
+    return type(array) is Symbolic and bool(jax_devices("GPU"))
+
+
+class Path:
+    """A way back from a tensor; it knows which values lie on it."""
+
+    def __init__(self) -> None:
+        self._recorders = active_recorders()
+        self._passed: set[int] = set()
+
+    def call(self, value: Value | Tensor, *names: str) -> Call | None:
+        """What computed a value, if it is one of these ops; None where that is not known."""
+        found = _call_of(value.array)
+        if found is None or (names and found[0] not in names):
+            return None
+        name, args, attrs = found
+        uids = self._uids(value.uid, len(args))
+        if uids is None:
+            return None
+        return Call(name, (*map(Value, args, uids),), attrs, tuple(value.array.shape))
+
+    def beside(self) -> Path:
+        """A way back from an operand that derivatives do not pass, such as a mask."""
+        return Path()
+
+    def _uids(self, uid: int, count: int) -> Sequence[int] | None:
+        """The uids of the operands of what computed a tensor; None where a recorder has no record of it."""
+        found = None
+        for recorder in self._recorders:
+            if uid in recorder.tracked:
+                known = _inputs_of(uid, recorder.records)
+                if known is None or len(known) != count:
+                    return None
+                found = known
+        self._passed.add(uid)
+        return (CONSTANT,) * count if found is None else found
+
+    def leads_back_to(self, *operands: Value | Tensor) -> bool:
+        """Whether derivatives with respect to operands go all the way along the path, for every recorder."""
+        return all(
+            uid in recorder.tracked
+            for recorder in self._recorders
+            if any(operand.uid in recorder.tracked for operand in operands)
+            for uid in self._passed
+        )
+
+    def replaced(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
+        """Tell tapes that something else gave the outputs of an op: for the derivatives of what is inside."""
+        uids = tuple([x.uid for x in outputs])
+        dtypes = tuple([x.array.dtype for x in outputs])
+        given = tuple([x.uid for x in inputs])
+        values = saved_values(op, given, (*inputs, *outputs)) if op.saves or op.vjp_all_saves else ()
+        several = bool(op.outputs)
+        entry = (op, given, uids if several else uids[0], values, attrs, dtypes if several else dtypes[0])
+        for recorder in self._recorders:
+            if isinstance(recorder, Recording) and any(uid in recorder.tracked for uid in uids):
+                recorder.rewritten.append(Rewritten(frozenset(self._passed), frozenset(uids), entry))
+
+    def known(self, value: Value) -> np.ndarray | None:
+        """The numbers of a constant; None for what is computed, or is differentiated."""
+        if any(value.uid in r.tracked for r in self._recorders if type(r) is not Trace):
+            return None
+        graph = current_graph()
+        if graph is not None and any(value.uid in tracked for tracked in graph.root.watched):
+            return None
+        return _folded(value.array)
+
+    def number(self, value: Value) -> float | None:
+        """The number that a constant is; None if it has several, or is not known."""
+        found = self.known(value) if math.prod(value.shape) == 1 else None
+        return None if found is None else float(found.reshape(()))
+
+
+def _inputs_of(uid: int, records: list[Any]) -> tuple[int, ...] | None:
+    """The uids of the inputs in the record of an output, if that was not long ago."""
+    for record in reversed(records[-_RECORDS:]):
+        if record[2] == uid:
+            inputs = record[1]
+            return (inputs,) if type(inputs) is int else inputs
+    return None
+
+
+def _call_of(array: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
+    if type(array) is Symbolic:
+        node = array.graph.producer(array)
+        return None if node is None else (node.name, node.args, node.attrs)
+    return lazy_call_of(array) if type(array) is Lazy else None
+
+
+def _folded(array: Any) -> np.ndarray | None:
+    """The numbers of an array that is known, or follows from small ones that are."""
+    found = _call_of(array)
+    if found is None:
+        return _constant(array)
+    name, args, attrs = found
+    if name not in _FOLDED or math.prod(array.shape) != 1:
+        return None
+    known = [_folded(a) for a in args]
+    if any(a is None for a in known):
+        return None
+    return np.asarray(getattr(numpy_namespace, name)(*known, **attrs))
+
+
+def _constant(array: Any) -> np.ndarray | None:
+    if type(array) is Symbolic:
+        array = next((f.value for f in array.graph.feeds if f.symbol is array and f.kind == "array"), None)
+    if type(array) is Lazy:
+        array = array.value
+    if array is None or type(array) is Symbolic or math.prod(np.shape(array)) > _LOOKED_AT:
+        return None
+    return array if type(array) is np.ndarray else np.asarray(array)
+
+
+_remembered: dict[tuple[int, Any], tuple[weakref.ref[Any], Any]] = {}
+
+
+def remembered(array: Any, key: Any, find: Callable[[], T]) -> T:
+    """What was found out about an array, which must not change: eager code uses a mask in every step."""
+    found = recall(array, key)
+    if found is None:
+        if len(_remembered) > 64:
+            _remembered.clear()
+        found = find()
+        _remembered[id(array), key] = (weakref.ref(array), found)
+    result: T = found
+    return result
+
+
+def recall(array: Any, key: Any) -> Any:
+    """What is remembered of an array; None if that is nothing."""
+    found = _remembered.get((id(array), key))
+    return None if found is None or found[0]() is not array else found[1]
