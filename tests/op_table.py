@@ -482,6 +482,7 @@ for _name in ("softmax", "log_softmax"):
     row(_name, S(numbers(2, 3), axis=1), S(numbers(2, 3), axis=0), S(numbers(4), axis=0))
 row("pinned", S(numbers(2, 3)), S(numbers(2)))
 row("standardize", S(numbers(2, 3), epsilon=0.01), S(numbers(4), epsilon=0.0), S(numbers(2, 1, 5), epsilon=0.1),
+    S(numbers(2, 3), epsilon=0.01, centered=False),
     function=lambda x, **attrs: registry["standardize"].call(x, **attrs)[0],
     bad=(
         Bad(lambda: tf.nn.layer_normalization(1.0), InvalidArgument, "at least 1-D"),
@@ -492,6 +493,16 @@ row("sparse_cross_entropy", S(numbers(2, 3), [1, 2]), S(numbers(4), 3), S(number
     bad=(
         Bad(lambda: tf.nn.sparse_softmax_cross_entropy_with_logits([3], [[1.0, 2.0]]), InvalidArgument, "label"),
     ))  # fmt: skip
+PROJECTIONS = (  # features, weights, labels, perhaps a bias, and attributes
+    (numbers(2, 3), numbers(4, 3, seed=1), [1, 3], {"adjoint": True}),
+    (numbers(2, 2, 2), numbers(2, 3, seed=1), [[0, 2], [1, 1]], numbers(3, seed=2), {"adjoint": False}),
+)
+row("projected_cross_entropy", *(S(*given, **attrs) for *given, attrs in PROJECTIONS),
+    constants=(2,))  # fmt: skip
+row("projected_cross_entropy_gradient",
+    *(S(numbers(*np.shape(given[2]), seed=5), *given, **attrs)
+      for *given, attrs in PROJECTIONS),
+    constants=(3,))  # fmt: skip
 # Labels are probabilities: of others TensorFlow's slope is not the derivative.
 row("cross_entropy", S(numbers(2, 3), [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), S(numbers(4), [0.1, 0.2, 0.3, 0.4]))
 

@@ -244,7 +244,8 @@ FORMS = {
     "without a batch": (without_a_batch, heads_first),
 }  # fmt: skip
 WHERE_IS_LEFT = {"padded by where", "padded by numbers", "padded by subtraction", "padded by choice",
-                 "padded and causal", "tutorial", "both masks in one", "a mask that is computed", "fewer queries"}  # fmt: skip
+                 "padded and causal", "tutorial", "both masks in one", "a mask that is computed",
+                 "fewer queries"}  # fmt: skip
 """Forms that may have positions which look at nothing: they look at everything alike, as in the formula."""
 
 

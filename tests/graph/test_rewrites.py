@@ -1,4 +1,4 @@
-"""Norms, losses and parts of products that are written out: one op where that is what they are, and right everywhere."""
+"""Norms, losses and parts of products that are written out: one op where that is what they are."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def by_the_sum(x, gain):
 
 def with_a_stop(x, gain):
     c = x - tf.stop_gradient(tf.reduce_mean(x, -1, keepdims=True))
-    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+    _, variance = tf.nn.moments(x, [-1], keepdims=True)
     return c * tf.math.rsqrt(variance + 1e-5) * gain
 
 

@@ -29,6 +29,7 @@ DIFFERENTIABLE = [p for p in SAMPLES + COMPLEX if p.values[0].differentiable and
 KERNELS = [p for p in SAMPLES + COMPLEX if hasattr(numpy_namespace, p.values[0].name)]  # not those that run users' code
 FEW_BITS = {"float32": 2e-5, "float16": 4 * 2**-10, "bfloat16": 4 * 2**-7}
 SEVERAL_ROUNDINGS = {"attention_gradient"}  # it starts from what `attention` gave
+ROUNDED_INSIDE = {"projected_cross_entropy_gradient"}  # logits are rounded as those of a product
 
 
 def test_every_primitive_has_a_row():
@@ -242,6 +243,7 @@ def test_low_precision(row: Row, sample: Sample, dtype: str):
         assert g.shape == e.shape
         scale = np.abs(e).max(initial=0) + 1e-3
         tolerance = once if i < len(got_out) and row.name not in SEVERAL_ROUNDINGS else FEW_BITS[dtype]
+        tolerance *= 4 if row.name in ROUNDED_INSIDE else 1
         np.testing.assert_allclose(g / scale, e / scale, rtol=0, atol=tolerance)
 
 

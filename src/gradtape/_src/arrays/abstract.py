@@ -333,8 +333,8 @@ def _attention_gradient(d: Any, q: Any, k: Any, v: Any, *_: Any, with_scores: bo
     return [*found, ((*lead, *q.shape[:-1], k.shape[-2]), q.dtype)] if with_scores else found
 
 
-def _projected_loss(x: Any, w: Any, labels: Any, *bias: Any, dtype: Any, **_: Any) -> Spec:
-    return labels.shape, dtype
+def _projected_loss(x: Any, w: Any, labels: Any, *bias: Any, dtype: Any = None, **_: Any) -> Spec:
+    return labels.shape, dtype or x.dtype
 
 
 def _projected_gradient(g: Any, x: Any, w: Any, labels: Any, *bias: Any, **_: Any) -> list[Spec]:

@@ -47,16 +47,6 @@ if TYPE_CHECKING:
 _FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
 _NO_ATTRS: dict[str, Any] = {}
 
-Rewrite = Callable[[Op, Sequence[Tensor], dict[str, Any]], Any]
-
-
-def register_rewrite(name: str, rewrite: Rewrite) -> None:
-    """Register a function that may run something else instead of a primitive whose operands are symbolic or lazy.
-
-    It returns the result, or None for the primitive itself.
-    """
-    registry[name].rewrite = rewrite
-
 
 class TensorNamespace(Namespace):
     """The primitives over tensors: the namespace of rules when the backward pass itself is recorded."""

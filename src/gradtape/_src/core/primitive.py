@@ -257,6 +257,14 @@ def program_op(
     )
 
 
+def register_rewrite(name: str, rewrite: Callable[..., Any]) -> None:
+    """Register a function that may run something else instead of a primitive whose operands are symbolic or lazy.
+
+    It takes the primitive, its tensors and its static arguments, and returns the result, or None for the primitive.
+    """
+    registry[name].rewrite = rewrite
+
+
 def _undeclared(*args: Any, **attrs: Any) -> Any:
     raise RuntimeError("this primitive has no call: declare it with a word of engine.dispatch")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape._src.arrays.lazy import register_compiler
-from gradtape._src.core.dispatch import register_rewrite
+from gradtape._src.core.primitive import register_rewrite
 from gradtape._src.ops import array, linalg, math, nn, projection  # noqa: F401 - they declare the ops
 
 

@@ -3,17 +3,18 @@
 With many classes the logits are the largest array of a model. As one primitive, loss and gradient are computed in
 blocks of rows, and the logits of all rows never exist together. The last axis of x is that of features; w is [features,
 classes], or [classes, features] where it is `adjoint`. Logits are rounded as the formula rounds them: to the dtype of
-the product, then to `dtype`, that of the loss.
+the product, then to `dtype`, that of the loss, if it is another one.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from gradtape._src.arrays import common_namespace, namespace_of
-from gradtape._src.core.dispatch import primitive
+from gradtape._src.core.dispatch import primitive, register_function
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.ops.batching import broadcast_rows
 
@@ -21,31 +22,32 @@ BLOCK_ROWS = 256
 """How many rows NumPy computes at a time."""
 
 
-def _logits(xp: Any, x: Any, w: Any, bias: Any, adjoint: bool, dtype: Any) -> Any:
+def _logits(xp: Any, x: Any, w: Any, bias: Any, adjoint: bool, dtype: Any = None) -> Any:
     logits = xp.matmul(x, w, adjoint_x=False, adjoint_y=adjoint)
     if bias:
         logits = logits + bias[0]
-    return logits if numpy_dtype(logits) == dtype else xp.astype(logits, dtype=dtype, source=numpy_dtype(logits))
+    have = numpy_dtype(logits)
+    return logits if dtype in (None, have) else xp.astype(logits, dtype=dtype, source=have)
 
 
-def _loss_kernel(xp: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any) -> Any:
-    flat, numbers = x.reshape(-1, x.shape[-1]), labels.reshape(-1)
-    losses = np.zeros(numbers.shape, dtype)
+def _loss_kernel(xp: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None) -> Any:
+    flat, numbers = x.reshape(labels.size, x.shape[-1]), labels.reshape(-1)
+    losses = np.zeros(numbers.shape, dtype or x.dtype)
     for i in range(0, len(numbers), BLOCK_ROWS):
         part = slice(i, i + BLOCK_ROWS)
         losses[part] = xp.sparse_cross_entropy(_logits(xp, flat[part], w, bias, adjoint, dtype), numbers[part])[0]
     return losses.reshape(labels.shape)
 
 
-def _gradient_kernel(xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any) -> Any:
+def _gradient_kernel(xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None) -> Any:
     return _both_kernel(xp, g, x, w, labels, *bias, adjoint=adjoint, dtype=dtype)[1:]
 
 
-def _both_kernel(xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any) -> Any:
+def _both_kernel(xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None) -> Any:
     """The losses, and the cotangents of x, w and perhaps the bias."""
-    flat, numbers, scale = x.reshape(-1, x.shape[-1]), labels.reshape(-1), g.reshape(-1)
+    flat, numbers, scale = x.reshape(labels.size, x.shape[-1]), labels.reshape(-1), g.reshape(-1)
     wide = np.dtype(np.float32) if x.dtype.itemsize == 2 else x.dtype
-    losses, dx = np.zeros(numbers.shape, dtype), np.zeros(flat.shape, x.dtype)
+    losses, dx = np.zeros(numbers.shape, dtype or x.dtype), np.zeros(flat.shape, x.dtype)
     dw, db = np.zeros(w.shape, wide), [np.zeros(b.shape, wide) for b in bias]
     for i in range(0, len(numbers), BLOCK_ROWS):
         part = slice(i, i + BLOCK_ROWS)
@@ -59,13 +61,13 @@ def _both_kernel(xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoi
     return (losses.reshape(labels.shape), dx.reshape(x.shape), dw.astype(w.dtype), *[b.astype(x.dtype) for b in db])
 
 
-def _loss_vjp(xp, g, needs, *saved, adjoint, dtype):
+def _loss_vjp(xp, g, needs, *saved, adjoint, dtype=None):
     x, w, labels, *bias = saved[: len(needs)]
     found = xp.projected_cross_entropy_gradient(g, x, w, labels, *bias, adjoint=adjoint, dtype=dtype)
     return [found[0], found[1], None, *found[2:]]
 
 
-def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype):
+def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype=None):
     """The derivative of <a, dx> + <b, dw> + <c, dbias>.
 
     With u = a w + x b + c, which has the shape of the logits, that sum is <u, g s>, where s, the slope, is the softmax
@@ -88,7 +90,7 @@ def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype):
         return xp.sum(t, axis=(last,), keepdims=True)
 
     def towards_weights(dz: Any, rows: Any) -> Any:
-        flat = [xp.reshape(t, shape=(-1, t.shape[-1])) for t in ((dz, rows) if adjoint else (rows, dz))]
+        flat = [xp.reshape(t, shape=(prod(t.shape[:-1]), t.shape[-1])) for t in ((dz, rows) if adjoint else (rows, dz))]
         return xp.matmul(*flat, adjoint_x=True, adjoint_y=False)
 
     terms = [
@@ -96,7 +98,7 @@ def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype):
         None if b is None else product(x, b, adjoint),
         c[0] if c and c[0] is not None else None,
     ]
-    known = [cast(t, dtype) for t in terms if t is not None]
+    known = [cast(t, dtype or narrow) for t in terms if t is not None]
     if not known:
         return [None] * len(needs)
     u = sum(known[1:], known[0])
@@ -112,30 +114,37 @@ def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype):
     if a is not None:
         dw = dw + towards_weights(dz, a)
     result = [xp.reshape(sums(u * slope), shape=tuple(g.shape)), dx, dw, None]
-    return [*result, xp.sum(xp.reshape(bent, shape=(-1, bent.shape[-1])), axis=(0,), keepdims=False)][: len(needs)]
+    return [*result, xp.sum(bent, axis=tuple(range(last)), keepdims=False)][: len(needs)]
 
 
-def _batch(has_cotangent: bool) -> Any:
-    """The batch rule: the formula, over operands that all have the hidden axis."""
+def _rows(xp: Any, size: int, batched: list[bool], *arrays: Any) -> tuple[Any, ...]:
+    """Operands with the hidden axis, and one more for the rows."""
+    x, w, labels, *bias = [broadcast_rows(xp, size, b, a) for a, b in zip(arrays, batched, strict=True)]
+    flat = xp.reshape(x, shape=(size, prod(x.shape[1:-1]), x.shape[-1]))
+    numbers = xp.reshape(labels, shape=tuple(flat.shape[:2]))
+    return x, w, labels, flat, numbers, [xp.reshape(b, shape=(size, 1, b.shape[-1])) for b in bias]
 
-    def rule(xp: Any, size: int, batched: list[bool], *arrays: Any, adjoint: bool, dtype: Any) -> Any:
-        rows = [broadcast_rows(xp, size, b, a) for a, b in zip(arrays, batched, strict=True)]
-        g = rows.pop(0) if has_cotangent else None
-        x, w, labels, *bias = rows
-        flat = xp.reshape(x, shape=(size, -1, x.shape[-1]))
-        numbers = xp.reshape(labels, shape=tuple(flat.shape[:2]))
-        bias = [xp.reshape(b, shape=(size, 1, b.shape[-1])) for b in bias]
-        loss, slope = xp.sparse_cross_entropy(_logits(xp, flat, w, bias, adjoint, dtype), numbers)
-        if not has_cotangent:
-            return xp.reshape(loss, shape=tuple(labels.shape))
-        dz = xp.reshape(g, shape=(*numbers.shape, 1)) * slope
-        dz = dz if numpy_dtype(dz) == numpy_dtype(x) else xp.astype(dz, dtype=numpy_dtype(x), source=numpy_dtype(dz))
-        dx = xp.reshape(xp.matmul(dz, w, adjoint_x=False, adjoint_y=not adjoint), shape=tuple(x.shape))
-        pair = (dz, flat) if adjoint else (flat, dz)
-        dw = xp.matmul(*pair, adjoint_x=True, adjoint_y=False)
-        return (dx, dw, *[xp.sum(dz, axis=(1,), keepdims=False) for _ in bias])
 
-    return rule
+def _loss_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, adjoint: bool, dtype: Any = None) -> Any:
+    _, w, labels, flat, numbers, bias = _rows(xp, size, batched, *arrays)
+    loss = xp.sparse_cross_entropy(_logits(xp, flat, w, bias, adjoint, dtype), numbers)[0]
+    return xp.reshape(loss, shape=tuple(labels.shape))
+
+
+def _gradient_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, **attrs: Any) -> Any:
+    return _both_batch(xp, size, batched, *arrays, **attrs)[1:]
+
+
+def _both_batch(xp: Any, size: int, batched: list[bool], g: Any, *arrays: Any, adjoint: bool, dtype: Any = None) -> Any:
+    g = broadcast_rows(xp, size, batched[0], g)
+    x, w, labels, flat, numbers, bias = _rows(xp, size, batched[1:], *arrays)
+    loss, slope = xp.sparse_cross_entropy(_logits(xp, flat, w, bias, adjoint, dtype), numbers)
+    dz = xp.reshape(g, shape=(*numbers.shape, 1)) * slope
+    dz = dz if numpy_dtype(dz) == numpy_dtype(x) else xp.astype(dz, dtype=numpy_dtype(x), source=numpy_dtype(dz))
+    dx = xp.reshape(xp.matmul(dz, w, adjoint_x=False, adjoint_y=not adjoint), shape=tuple(x.shape))
+    dw = xp.matmul(*((dz, flat) if adjoint else (flat, dz)), adjoint_x=True, adjoint_y=False)
+    db = [xp.sum(dz, axis=(1,), keepdims=False) for _ in bias]
+    return (xp.reshape(loss, shape=tuple(labels.shape)), dx, dw, *db)
 
 
 projected_cross_entropy = primitive(
@@ -145,7 +154,7 @@ projected_cross_entropy = primitive(
     vjp_all_saves=range(4),
     kernel=_loss_kernel,
     tf_name="ProjectedSparseSoftmaxCrossEntropy",
-    batch=_batch(False),
+    batch=_loss_batch,
     category="reduction",
     hazards=("softmax",),
     doc="The cross entropy of the logits x w + bias and class numbers.",
@@ -159,16 +168,16 @@ projected_cross_entropy_gradient = primitive(
     outputs=-1,
     kernel=_gradient_kernel,
     tf_name="ProjectedSparseSoftmaxCrossEntropyGrad",
-    batch=_batch(True),
+    batch=_gradient_batch,
     category="reduction",
     doc="The derivatives of projected_cross_entropy with respect to x, w and the bias.",
 )
-projected_cross_entropy_both = primitive(
-    "projected_cross_entropy_both",
-    ("g", "x", "w", "labels", "bias"),
-    outputs=-1,
-    kernel=_both_kernel,
-    tf_name="ProjectedSparseSoftmaxCrossEntropyBoth",
-    category="reduction",
-    doc="The cross entropy and its derivatives: a program that needs both has the logits once.",
-)
+
+
+def _both(g: Any, x: Any, w: Any, labels: Any, *bias: Any, **attrs: Any) -> tuple[Any, ...]:
+    loss = projected_cross_entropy(x, w, labels, *bias, **attrs)
+    return (loss, *projected_cross_entropy_gradient(g, x, w, labels, *bias, **attrs))
+
+
+register_function("projected_cross_entropy_both", arrays=_both_kernel, batches=_both_batch, tensors=_both)
+"""The loss and its derivatives: a program that needs both has the logits once (`graph/merges.py`)."""

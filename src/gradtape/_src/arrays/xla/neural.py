@@ -361,21 +361,21 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
 
 # -- the cross entropy of a projection, in blocks of rows ------------------------------------------------------------
 def projected_cross_entropy(
-    x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any
+    x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any = None
 ) -> Array:
-    return _projected_loss(x, w, labels, bias, adjoint, np.dtype(dtype))
+    return _projected_loss(x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype))
 
 
 def projected_cross_entropy_gradient(
-    g: Array, x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any
+    g: Array, x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any = None
 ) -> tuple[Array, ...]:
-    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype))[1:]
+    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype))[1:]
 
 
 def projected_cross_entropy_both(
-    g: Array, x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any
+    g: Array, x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any = None
 ) -> tuple[Array, ...]:
-    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype))
+    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype))
 
 
 @partial(jax.jit, static_argnums=(4, 5))
@@ -392,7 +392,7 @@ def _projected_loss(x: Array, w: Array, labels: Array, bias: Array, adjoint: boo
 
 @partial(jax.jit, static_argnums=(5, 6))
 def _projected_gradient(
-    g: Array, x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any
+    g: Array, x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any = None
 ) -> tuple[Array, ...]:
     """The losses, and the cotangents of x, w and perhaps the bias: logits are computed once, a block at a time."""
     wide = sum_dtype(x.dtype)

@@ -11,7 +11,7 @@ them; elsewhere nothing is looked at.
 
 from __future__ import annotations
 
-from gradtape._src.core.dispatch import register_rewrite
+from gradtape._src.core.primitive import register_rewrite
 from gradtape._src.graph.rewrites import attention, losses, norms, products
 
 

@@ -37,9 +37,9 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[Te
     wanted = (*shape[:-1], found.x.shape[-1])
     if found.x.shape != wanted:
         x = array.reshape(x, shape=wanted)
-    loss: Tensor = projected_cross_entropy(
-        x, found.w.tensor(), labels, *[b.tensor() for b in found.bias], adjoint=found.adjoint, dtype=logits.array.dtype
-    )
+    dtype = logits.array.dtype
+    static = {"adjoint": found.adjoint} if dtype == x.array.dtype else {"adjoint": found.adjoint, "dtype": dtype}
+    loss: Tensor = projected_cross_entropy(x, found.w.tensor(), labels, *[b.tensor() for b in found.bias], **static)
     slope: Tensor = run(op, inputs, attrs, rewriting=False)[1]  # for what differentiates it; else it is not computed
     path.replaced(op, inputs, attrs, [loss, slope])
     return loss, slope
