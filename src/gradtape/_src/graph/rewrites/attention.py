@@ -35,6 +35,8 @@ _SCALES = frozenset({"divide", "multiply"})
 
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor | None:
     """Attention in the place of its last product, else nothing."""
+    if len(inputs) != 2:
+        return None
     weights, values = inputs
     dtype = weights.array.dtype
     if dtype.itemsize != 2 or values.array.dtype != dtype or not sources.is_worthwhile(weights.array):
