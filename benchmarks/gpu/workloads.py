@@ -4,8 +4,8 @@ resnet   a training step of ResNet-50, batch 128, images of 224 x 224 x 3, chann
 lstm     a training step of an LSTM of 512 units over 100 steps, batch 128, 128 features, float32
 
 gradtape and JAX run the same Keras model by `fit`, PyTorch its own by a loop; each gets NumPy arrays, which it brings
-to the device in every step. Milliseconds of a step: the best of three epochs after the first one. Every library runs in a
-process of its own. Nothing is asserted; `--small` is for a machine without an accelerator.
+to the device in every step. Milliseconds of a step: the best of three epochs after the first one. Every library runs in
+a process of its own. Nothing is asserted; `--small` is for a machine without an accelerator.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def compile_lazily(program: LazyProgram) -> Runner:
     """What runs a program of lazy arrays as a whole."""
     if program.device is None:
         return _OnHost(_program(program, ()))
-    levels = _levels(program)
+    levels = _levels(program, _DEEPEST)
     return _InLevels(program, levels) if len(levels) > 1 else _OnDevice(program)
 
 
@@ -41,13 +41,15 @@ def _program(program: LazyProgram, donated: Sequence[int]) -> Program:
         spec = program.literal_specs[i]
         values[-2 - 2 * i] = graph.argument(spec.shape, spec.dtype)
         arguments.append(values[-2 - 2 * i])
+    pinned = set() if program.device is None else _between(_levels(program, _FUSED))
     with tracing(graph):
         for step in program.steps:
             kind = kinds[step.kind]
             operands = iter([values[number] for number in step.inputs])
             args = [next(operands) if type(o) is Spec else o[0] for o in kind.operands]
             found = getattr(symbolic_namespace, kind.name)(*args, **kind.attrs)
-            values.update(zip(step.outputs, found if kind.several else (found,), strict=True))
+            for number, value in zip(step.outputs, found if kind.several else (found,), strict=True):
+                values[number] = symbolic_namespace.pinned(value) if number in pinned else value
     made = Program(graph, arguments, [values[number] for number in program.outputs])
     if any(not made.is_explicit(feed) for feed in made.feeds):
         raise TypeError("it has constants that are too large for its text")
@@ -110,11 +112,22 @@ _DEEPEST = 2048
 takes 26 s to compile one of 2,000, and more than twice as long for twice as many. In eight parts, which are five kinds,
 they compile in 5 s and run in 8 ms instead of 1 (H200): each part has many inputs and results."""
 
+_FUSED = 256
+"""The number of elementwise ops one after the other that may become one kernel: the values between two such chains are
+kept in memory. XLA takes more than twice as long to compile a kernel of twice as many."""
+
 _NEUTRAL = frozenset({"astype", "broadcast_to", "expand_dims", "identity", "reshape", "squeeze", "stop_gradient"})
 
 
-def _levels(program: LazyProgram) -> list[list[Step]]:
-    """The steps of a program, divided so that no level has long chains of elementwise ops."""
+def _between(levels: list[list[Step]]) -> set[int]:
+    """The results that steps of later levels use."""
+    level_of = {number: i for i, steps in enumerate(levels) for step in steps for number in step.outputs}
+    used = [(number, i) for i, steps in enumerate(levels) for step in steps for number in step.inputs]
+    return {number for number, i in used if number >= 0 and level_of[number] < i}
+
+
+def _levels(program: LazyProgram, deepest: int) -> list[list[Step]]:
+    """The steps of a program, divided so that no level has longer chains of elementwise ops than that."""
     found: dict[int, tuple[int, int]] = {}  # by result, its level and the length of the chain that ends there
     levels: list[list[Step]] = []
     for step in program.steps:
@@ -123,7 +136,7 @@ def _levels(program: LazyProgram) -> list[list[Step]]:
         op = registry.get(name)
         if name not in _NEUTRAL:
             depth = depth + 1 if "_vjp_" in name or (op is not None and op.elementwise) else 0
-        if depth > _DEEPEST:
+        if depth > deepest:
             level, depth = level + 1, 1
         found.update(dict.fromkeys(step.outputs, (level, depth)))
         while len(levels) <= level:
