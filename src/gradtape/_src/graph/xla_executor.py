@@ -292,11 +292,13 @@ def _set_up_apart(run: Any) -> Callable[..., Any]:
 
 def _copy_donated(arrays: list[Any], donated: Sequence[int], first: bool) -> None:
     """Replace arrays whose memory the program may write to by copies."""
+    bound = [a.sharding for a in arrays if isinstance(a, jax.Array) and getattr(a, "committed", False)]
+    where = bound[0] if bound and len(bound[0].device_set) == 1 else None  # results are bound to the same device
     for slot in donated:
         if type(arrays[slot]) is not np.ndarray:
             arrays[slot] = arrays[slot].copy()
-        elif first:  # as JAX will have it from the second call on
-            arrays[slot] = jax.device_put(arrays[slot])
+        elif first:  # as JAX will have it from the second call on: for anything else it compiles the program again
+            arrays[slot] = jax.device_put(arrays[slot], where)
 
 
 def _new_bytes(compiled: Any) -> int:
