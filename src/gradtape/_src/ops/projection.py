@@ -26,8 +26,12 @@ def _logits(xp: Any, x: Any, w: Any, bias: Any, adjoint: bool, dtype: Any = None
     logits = xp.matmul(x, w, adjoint_x=False, adjoint_y=adjoint)
     if bias:
         logits = logits + bias[0]
-    have = numpy_dtype(logits)
-    return logits if dtype in (None, have) else xp.astype(logits, dtype=dtype, source=have)
+    return logits if dtype is None else _cast(logits, dtype)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    have = numpy_dtype(x)
+    return x if have == dtype else namespace_of(x).astype(x, dtype=dtype, source=have)
 
 
 def _loss_kernel(xp: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None) -> Any:
@@ -82,10 +86,6 @@ def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype=None):
     def product(first: Any, second: Any, adjoint_second: bool) -> Any:
         return xp.matmul(first, second, adjoint_x=False, adjoint_y=adjoint_second)
 
-    def cast(t: Any, to: Any) -> Any:
-        have = numpy_dtype(t)
-        return t if have == to else namespace_of(t).astype(t, dtype=to, source=have)
-
     def sums(t: Any) -> Any:
         return xp.sum(t, axis=(last,), keepdims=True)
 
@@ -98,7 +98,7 @@ def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype=None):
         None if b is None else product(x, b, adjoint),
         c[0] if c and c[0] is not None else None,
     ]
-    known = [cast(t, dtype or narrow) for t in terms if t is not None]
+    known = [_cast(t, dtype or narrow) for t in terms if t is not None]
     if not known:
         return [None] * len(needs)
     u = sum(known[1:], known[0])
@@ -106,8 +106,8 @@ def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype=None):
     slope = namespace_of(logits).sparse_cross_entropy(logits, labels)[1]
     p = slope + xp.one_hot(labels, depth=slope.shape[-1], dtype=numpy_dtype(slope))
     column = xp.reshape(g, shape=(*g.shape, 1))
-    dz = cast(column * slope, narrow)
-    bent = cast(column * p * (u - sums(p * u)), narrow)
+    dz = _cast(column * slope, narrow)
+    bent = _cast(column * p * (u - sums(p * u)), narrow)
     dx, dw = product(bent, w, not adjoint), towards_weights(bent, x)
     if b is not None:
         dx = dx + product(dz, b, not adjoint)
@@ -139,8 +139,7 @@ def _both_batch(xp: Any, size: int, batched: list[bool], g: Any, *arrays: Any, a
     g = broadcast_rows(xp, size, batched[0], g)
     x, w, labels, flat, numbers, bias = _rows(xp, size, batched[1:], *arrays)
     loss, slope = xp.sparse_cross_entropy(_logits(xp, flat, w, bias, adjoint, dtype), numbers)
-    dz = xp.reshape(g, shape=(*numbers.shape, 1)) * slope
-    dz = dz if numpy_dtype(dz) == numpy_dtype(x) else xp.astype(dz, dtype=numpy_dtype(x), source=numpy_dtype(dz))
+    dz = _cast(xp.reshape(g, shape=(*numbers.shape, 1)) * slope, numpy_dtype(x))
     dx = xp.reshape(xp.matmul(dz, w, adjoint_x=False, adjoint_y=not adjoint), shape=tuple(x.shape))
     dw = xp.matmul(*((dz, flat) if adjoint else (flat, dz)), adjoint_x=True, adjoint_y=False)
     db = [xp.sum(dz, axis=(1,), keepdims=False) for _ in bias]
