@@ -406,3 +406,37 @@ class TestDerivativesOfDerivatives:
                 y = f(x)
             first = inner.gradient(y, x)
         return tf.convert_to_tensor(outer.gradient(first, x, unconnected_gradients="zero"))
+
+
+class TestLoopsOverRows:
+    """A loop of known length may carry values whose sizes depend on values, and change."""
+
+    @staticmethod
+    def _joined(x: Any) -> Any:
+        d = positive(x)
+        for e in x:
+            d = tf.concat([d, x], 0)[:5] * e
+        return d
+
+    @staticmethod
+    def _chosen(x: Any) -> Any:
+        d = positive(x)
+        for i in tf.range(3):
+            if x[i] > 0.0:
+                d = tf.boolean_mask(x, x < 0.0) * x[i]
+        return d
+
+    @pytest.mark.parametrize("name", ["_joined", "_chosen"])
+    def test_they_are_traced(self, name: str) -> None:
+        code = getattr(self, name)
+        f = tf.function(code, jit_compile=False)
+        for (x,) in VECTORS:
+            x = tf.constant(x)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                found, expected = f(x), code(x)
+            np.testing.assert_allclose(found, expected)
+            gradients = [tape.gradient(y, x, unconnected_gradients="zero") for y in (found, expected)]
+            np.testing.assert_allclose(*[tf.convert_to_tensor(g) for g in gradients], rtol=1e-6)
+        assert f.experimental_get_tracing_count() == 1
+        assert not isinstance(f.get_concrete_function(x), EagerFunction)
