@@ -44,7 +44,7 @@ TERMS = {
     r"\b(?:same_)?questions?\b(?!,| marks?)|\banswer(?:s|ed) (?:one|another|more)\b": "gradient call; predicate",
     r"\b(?:can|may|must)(?:not)? follow\b(?= it| them|\"|\.|,|$)|\bfollowable\b": "watch, track, record",
     r"\bfamilies\b|\bfamily on\b": "kernel modules, kinds",
-    r"\b(?:asker|asking|asks)\b|\bask more\b": "caller, call",
+    r"\b(?:asker|asking|asks|asked)\b|\bask more\b|_asked\b": "caller, call; wanted (sources, devices)",
     r"\b(?:one|a|the) (?:program|trace|function)s? serves?\b": "runs, matches",
     r"\b(?:open|blind) graphs?\b|\b(?:graphs?|shapes?) behind\b": "shape-polymorphic, unknown shapes, lookup",
     r"\b(?:joint|at_hand|skeletons?|twins?|delivered)\b": "vjp_all, pending, summary, copy, to_device",

@@ -218,7 +218,8 @@ def readable(array: Any) -> Any:
             f"The tensor has the shape {tuple(array.shape)} and is divided over {array.sharding.spec}: use "
             "dtensor.relayout(x, dtensor.Layout.replicated(mesh, rank)) first, or dtensor.unpack(x).",
         )
-    if not array.is_fully_addressable and not array.is_fully_replicated:  # other processes have the rest, and read too
+    # What is divided over processes the others read, too; a lazy array is of this one alone.
+    if not getattr(array, "is_fully_addressable", True) and not array.is_fully_replicated:
         from jax.experimental import multihost_utils
 
         return np.asarray(multihost_utils.process_allgather(array, tiled=True))
@@ -279,17 +280,18 @@ class device_scope(setting[Any]):
             raise RuntimeError("tf.device does not support functions when eager execution is enabled.")
         if hasattr(device_name, "to_string"):
             device_name = device_name.to_string()
-        self._asked = device_name
+        self._given_name = device_name
         self._device = parse(device_name) if isinstance(device_name, str) and device_name else None
         super().__init__(chosen_device, _NOT_CHOSEN)
 
     def __enter__(self) -> None:
-        if self._asked is not None and not isinstance(self._asked, str):  # as in TensorFlow, refused when it is entered
-            raise ValueError(f"Expected device name argument to be a string, None or DeviceSpec: {self._asked!r}.")
+        # As in TensorFlow, another object is refused when it is entered.
+        if self._given_name is not None and not isinstance(self._given_name, str):
+            raise ValueError(f"Expected device name argument to be a string, None or DeviceSpec: {self._given_name!r}.")
         if self._device is not None:
             self._value = find(self._device)
             _install(self._value)
-        elif self._asked is not None:  # a name without a device changes nothing
+        elif self._given_name is not None:  # a name without a device changes nothing
             self._value = chosen_device.get()
         super().__enter__()
 

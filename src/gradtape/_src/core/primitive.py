@@ -303,7 +303,7 @@ def numpy_dtype(value: Any) -> Any:
 
 
 def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
-    """Sum over the axes along which an operand was repeated (or repeat, where a rule gave less than asked)."""
+    """Sum over the axes along which an operand was repeated (or repeat, where a rule gave fewer axes)."""
     have = tuple(c.shape)
     extra = len(have) - len(shape)
     if extra > 0 and have[extra:] == shape and type(c) is ndarray:  # a bias: the common case, first (benchmark: rnn)

@@ -170,21 +170,23 @@ class Derivative:
         present = tuple(
             [i for i, x in enumerate(g) if x is not None and tensors[i].uid and is_differentiable(tensors[i].array)]
         )
-        asked = tuple([i for i in self.wanted if needs[i] is not None])
-        shapes = tuple([shape for i in asked if (shape := needs[i]) is not None])
+        source_inputs = tuple([i for i in self.wanted if needs[i] is not None])
+        shapes = tuple([shape for i in source_inputs if (shape := needs[i]) is not None])
         if traced.graph.polymorphic:  # not for the sizes of this call alone
             own = [tuple(t.array.shape) for t in traced.inputs]
-            shapes = tuple([own[i] if i < len(own) else shape for i, shape in zip(asked, shapes, strict=True)])
+            shapes = tuple([own[i] if i < len(own) else shape for i, shape in zip(source_inputs, shapes, strict=True)])
         connected = self.connected
-        if nested and not connected.issuperset(asked):
+        if nested and not connected.issuperset(source_inputs):
             connected = self.connected_by_residuals
-        key = (present, asked, shapes, rows, connected)
+        key = (present, source_inputs, shapes, rows, connected)
         found = self.backward_programs.get(key)
         if found is None:
-            known = dict(zip([traced.inner_uids()[i] for i in asked], shapes, strict=True))
+            known = dict(zip([traced.inner_uids()[i] for i in source_inputs], shapes, strict=True))
             seeds = [tensors[i] for i in present]
             with _after_the_first_program():
-                found = self.backward_programs[key] = BackwardProgram(traced, seeds, asked, known, rows, connected)
+                found = self.backward_programs[key] = BackwardProgram(
+                    traced, seeds, source_inputs, known, rows, connected
+                )
         return found, list(present)
 
     def gradients(
@@ -202,7 +204,7 @@ class Derivative:
         program, present = self.backward(g, needs, rows, nested)
         results = self._run(program, saved, [g[i] for i in present], host, sizes, passed)
         gradients: list[Any] = [None] * len(needs)
-        for i, slot in zip(program.asked, program.slots, strict=True):
+        for i, slot in zip(program.source_inputs, program.slots, strict=True):
             if slot is None:
                 continue
             dense = results[slot.first]
@@ -309,7 +311,7 @@ class BackwardProgram:
         self,
         traced: Traced,
         seeds: Sequence[Tensor],
-        asked: tuple[int, ...],
+        source_inputs: tuple[int, ...],
         shapes: dict[int, Shape],
         rows: int | None = None,
         connected: frozenset[int] = frozenset(),
@@ -317,9 +319,9 @@ class BackwardProgram:
         first = traced.graph
         graph = Graph(f"{first.name}_gradient", outer=first.outer, first=first)
         trace = Trace(graph)
-        self.asked = asked
+        self.source_inputs = source_inputs
         uids = traced.inner_uids()
-        sources = [uids[i] for i in asked]
+        sources = [uids[i] for i in source_inputs]
         lead = () if rows is None else (rows,)
         _take_sizes(graph, first)
         with tracing(graph), stack.use_recorders((trace,)):
@@ -328,14 +330,14 @@ class BackwardProgram:
             found = traced_backward_pass(records, reachable, cotangents, kept=frozenset(), release=False)
             outputs: list[Tensor] = []
             results = [found.get(uid) for uid in sources]
-            self.reached = frozenset([i for i, c in zip(asked, results, strict=True) if c is not None])
+            self.reached = frozenset([i for i, c in zip(source_inputs, results, strict=True) if c is not None])
             if rows is not None:
                 results = [_all_rows(c, rows, shapes[uid]) for uid, c in zip(sources, results, strict=True)]
             self.slots = [
                 _laid_out(c, (*lead, *shapes[uid]), traced.dtype_of(uid), outputs)
                 if i in self.reached or i in connected
                 else None
-                for i, uid, c in zip(asked, sources, results, strict=True)
+                for i, uid, c in zip(source_inputs, sources, results, strict=True)
             ]
         self.residuals, inputs = _residuals(traced, graph, outputs)
         self.traced = traced.derived(graph, trace, [*inputs, *upstream], outputs)

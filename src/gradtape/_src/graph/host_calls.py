@@ -203,7 +203,7 @@ def _vjp_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, functio
     from gradtape._src.autodiff.gradient_tape import Tape
 
     tensors = [t if isinstance(t, Tensor) else wrap(t) for t in inputs]
-    asked = [i for i, shape in enumerate(needs) if shape is not None]
+    source_inputs = [i for i, shape in enumerate(needs) if shape is not None]
     there = [i for i, x in enumerate(g) if x is not None]
 
     def gradient(*values: Tensor) -> list[Any]:
@@ -213,13 +213,13 @@ def _vjp_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, functio
             result = function(*xs)
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         targets = [convert(results[i]) for i in there]
-        return tape.gradient(targets, [xs[i] for i in asked], list(upstream), "zero")
+        return tape.gradient(targets, [xs[i] for i in source_inputs], list(upstream), "zero")
 
-    wanted = [TensorSpec(tensors[i].shape, tensors[i].dtype) for i in asked]
+    wanted = [TensorSpec(tensors[i].shape, tensors[i].dtype) for i in source_inputs]
     upstream = [x if isinstance(x, Tensor) else wrap(x) for x in (g[i] for i in there)]
     found = function_on_host(gradient, [*tensors, *upstream], wanted, differentiable=True)
     gradients: list[Any] = [None] * len(needs)
-    for i, value in zip(asked, found, strict=True):
+    for i, value in zip(source_inputs, found, strict=True):
         gradients[i] = value
     return gradients
 

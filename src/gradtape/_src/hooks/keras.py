@@ -119,7 +119,7 @@ _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFl
     "keras.src.utils.timeseries_dataset_utils": "import gradtape as tf",
 }
 _SHARED = "gradtape.keras."
-_who_asked: set[str] = set()
+_preferred_by: set[str] = set()
 
 
 def install() -> None:
@@ -131,12 +131,12 @@ def install() -> None:
 def prefer(who: str) -> None:
     """Give Keras to gradtape when it is imported, whatever `KERAS_BACKEND` says."""
     install()
-    _who_asked.add(who)
+    _preferred_by.add(who)
 
 
 def withdraw(who: str) -> None:
     """Undo `prefer`; a Keras that is imported by then stays as it is."""
-    _who_asked.discard(who)
+    _preferred_by.discard(who)
 
 
 def claim() -> None:
@@ -211,7 +211,7 @@ class _Loader(SourceFileLoader):
 
 def backend_for(chosen: str) -> str:
     """The backend that Keras uses, after it has read the environment and its configuration file."""
-    if _who_asked or (chosen == "tensorflow" and not _is_installed("tensorflow")):
+    if _preferred_by or (chosen == "tensorflow" and not _is_installed("tensorflow")):
         chosen = NAME
     if chosen == NAME:
         _check_version()
@@ -224,13 +224,13 @@ def _add_decision(config: ast.Module) -> None:
 
     for place, node in enumerate(config.body):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "_BACKEND != 'tensorflow'":
-            asked = ast.parse(
+            decision = ast.parse(
                 "from gradtape._src.hooks.keras import backend_for\n_BACKEND = backend_for(_BACKEND)"
             ).body
-            for statement in asked:
+            for statement in decision:
                 for inner in ast.walk(statement):
                     ast.copy_location(inner, node)
-            config.body[place:place] = asked
+            config.body[place:place] = decision
             return
 
 

@@ -9,7 +9,7 @@ How names resolve:
   version, for which programs and libraries look;
 * ``tensorflow.x.y`` is the namespace one reaches as ``gradtape.x.y``, however gradtape keeps it (a submodule,
   a module from elsewhere in the package exposed as an attribute, a lazy attribute);
-* ``tf_keras``, the Keras 2 that some libraries ask for, is `tf.keras`, which is Keras 3;
+* ``tf_keras``, the Keras 2 that some libraries import, is `tf.keras`, which is Keras 3;
 * anything else is an ``ImportError`` that says what gradtape does not have.
 
 Tensors, variables and what belongs to them are classes of the module ``tensorflow`` meanwhile: libraries tell by that

@@ -1,7 +1,7 @@
 """``import tf_keras`` under the alias: `tf.keras`, which is Keras 3.
 
 `tf_keras` is Keras 2, built on TensorFlow's private code. What both versions have is there under its name, below
-`tf_keras` and `tf_keras.api._v1.keras`, so that libraries which ask for Keras 2 by that name get layers, optimizers and
+`tf_keras` and `tf_keras.api._v1.keras`, so that libraries which import Keras 2 by that name get layers, optimizers and
 initializers. What only Keras 2 has is missing, and the error says so.
 """
 

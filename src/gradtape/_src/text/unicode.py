@@ -47,7 +47,7 @@ class Decoded:
         self.codes, self.counts, self.offsets, self.is_changed = codes, counts, offsets, is_changed
 
     def replace(self, errors: str, replacement: int, control_characters: bool) -> Decoded:
-        """With malformed input, and control characters if asked, replaced, left out or refused."""
+        """With malformed input, and control characters with `control_characters`, replaced, left out or refused."""
         bad = self.codes == _MALFORMED
         if errors == "strict" and bad.any():
             raise MalformedError

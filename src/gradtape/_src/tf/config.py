@@ -235,15 +235,15 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     >>> tf.config.set_visible_devices([], "GPU")
     """
     one = isinstance(devices, PhysicalDevice) or not isinstance(devices, (list, tuple))
-    asked = [devices] if one else list(devices)
-    for device in asked:
+    visible = [devices] if one else list(devices)
+    for device in visible:
         _check(device)
         if device_type is not None and device.device_type != device_type:
             raise ValueError(f"Unrecognized device: {device!r}. It is not of the type {device_type!r}.")
-    if _CPU not in asked and device_type in (None, "CPU") and (device_type == "CPU" or not asked):
+    if _CPU not in visible and device_type in (None, "CPU") and (device_type == "CPU" or not visible):
         raise ValueError("The CPU cannot be made invisible: eager computation on NumPy runs on it.")
     others = list_physical_devices(device_type) if device_type != "CPU" else []
-    _devices.hide({d.name for d in others if d not in asked and d != _CPU}, device_type)
+    _devices.hide({d.name for d in others if d not in visible and d != _CPU}, device_type)
 
 
 def get_soft_device_placement() -> bool:
@@ -341,8 +341,8 @@ def get_memory_info(device: str) -> dict[str, int]:
         ...
     ValueError: Memory is not counted for 'CPU:0': only an accelerator's is, as in 'GPU:0'.
     """
-    asked = _devices.parse(device)
-    stats = None if asked is None or asked.kind == "CPU" else _devices.jax_device(asked).memory_stats()
+    parsed = _devices.parse(device)
+    stats = None if parsed is None or parsed.kind == "CPU" else _devices.jax_device(parsed).memory_stats()
     if stats is None:
         raise ValueError(f"Memory is not counted for {device!r}: only an accelerator's is, as in 'GPU:0'.")
     return {"current": int(stats["bytes_in_use"]), "peak": int(stats["peak_bytes_in_use"])}

@@ -47,7 +47,7 @@ def weighted_cross_entropy_with_logits(
 def log_poisson_loss(
     targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
-    """exp(log_input) - log_input * targets, with Stirling's formula for log(targets!) if asked.
+    """exp(log_input) - log_input * targets, with Stirling's formula for log(targets!) with `compute_full_loss`.
 
     >>> tf.nn.log_poisson_loss([2.0], [0.0]).numpy().tolist()
     [1.0]

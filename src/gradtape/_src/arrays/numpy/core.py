@@ -21,6 +21,7 @@ from gradtape._src.arrays.numpy import blas
 from gradtape._src.arrays.numpy.blas import ALONE, ALWAYS_ALONE, SEVERAL
 from gradtape._src.arrays.numpy.blocks import LARGE, by_rows
 from gradtape._src.arrays.numpy.frames import flushed
+from gradtape._src.arrays.shared.elementwise import complex_rsqrt
 
 Array = Any
 Axes = tuple[int, ...]
@@ -115,18 +116,10 @@ def rsqrt(x: Array) -> Array:
 
 
 def _complex_rsqrt(z: Array) -> Array:
-    """1 / sqrt(z) by parts, as TensorFlow has it: on the branch cut -0j counts as +0j, at infinity it is 0."""
     x, y = z.real, z.imag
     if ((x > 0) | (y != 0)).all() and np.isfinite(z).all():
         return np.reciprocal(np.sqrt(z))
-    size = np.absolute(z)
-    root = np.sqrt(0.5 * (np.absolute(x) + size))
-    large, small = root / size, y / (2 * root * size)
-    right, infinite = x >= 0, np.isinf(z)
-    real = np.where(right, large, np.absolute(small))
-    imag = np.where(right, -small, np.where(y < 0, large, -large))
-    real, imag = np.where(infinite, 0, real), np.where(infinite, 0, imag)
-    return complex(np.where(size == 0, np.inf, real), np.where(size == 0, np.nan, imag)).astype(z.dtype, copy=False)
+    return complex(*complex_rsqrt(np, x, y, np.absolute(z))).astype(z.dtype, copy=False)
 
 
 def sigmoid(x: Array) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 
 from gradtape._src import memory, threads
 from gradtape._src.arrays.shared.frames import polynomial
-from gradtape._src.arrays.shared.random import log_factorial, stirling_rest
+from gradtape._src.arrays.shared.random import BinomialRejection, log_factorial
 from gradtape._src.interrupts import float_errors_ignored
 
 Array = Any
@@ -612,30 +612,16 @@ def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Arr
 
 def _binomial_proposals(n: Array, p: Array, uniform: _Numbers) -> Callable[[Array], tuple[Array, Array]]:
     """Hörmann's transformed rejection: numbers of successes for some elements, and whether they are accepted."""
-    deviation = np.sqrt(n * p * (1 - p))
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * p
-    quick = 0.92 - 4.2 / b
-    odds = p / (1 - p)
-    alpha = (2.83 + 5.1 / b) * deviation
-    mode = np.floor((n + 1) * p)
+    test = BinomialRejection.of(np, n, p)
 
     def propose(i: Array) -> tuple[Array, Array]:
         u = uniform(i) - 0.5
         v = uniform(i)
         us = 0.5 - np.abs(u)
-        k = np.floor((2 * a[i] / us + b[i]) * u + (n[i] * p[i] + 0.5))
-        accepted = (us >= 0.07) & (v <= quick[i])
+        k = np.floor((2 * test.a[i] / us + test.b[i]) * u + (n[i] * p[i] + 0.5))
+        accepted = (us >= 0.07) & (v <= test.quick[i])
         slow = np.flatnonzero(~accepted & (k >= 0) & (k <= n[i]))
-        j, us_, k_ = i[slow], us[slow], k[slow]
-        n_, m, r = n[j], mode[j], odds[j]
-        left = np.log(v[slow] * alpha[j] / (a[j] / (us_ * us_) + b[j]))
-        accepted[slow] = left <= (
-            (m + 0.5) * np.log((m + 1) / (r * (n_ - m + 1)))
-            + (n_ + 1) * np.log((n_ - m + 1) / (n_ - k_ + 1))
-            + (k_ + 0.5) * np.log(r * (n_ - k_ + 1) / (k_ + 1))
-            + (stirling_rest(np, m) + stirling_rest(np, n_ - m) - stirling_rest(np, k_) - stirling_rest(np, n_ - k_))
-        )
+        accepted[slow] = test.at(i[slow]).accepts(k[slow], us[slow], v[slow])
         return k, accepted
 
     return propose

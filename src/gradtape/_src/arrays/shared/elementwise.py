@@ -100,3 +100,15 @@ def shift_left(xp: Any, x: Array, y: Array) -> Array:
 
 def shift_right(xp: Any, x: Array, y: Array) -> Array:
     return xp.right_shift(x, xp.clip(y, 0, x.dtype.itemsize * 8 - 1))
+
+
+# -- parts of complex functions, for the engines' own kernels: `xp` is the library, numpy or jax.numpy -----------------
+def complex_rsqrt(xp: Any, x: Array, y: Array, size: Array) -> tuple[Array, Array]:
+    """The parts of 1 / sqrt(x + iy), as TensorFlow has it: on the branch cut -0j counts as +0j, at infinity it is 0."""
+    root = xp.sqrt(0.5 * (xp.absolute(x) + size))
+    large, small = root / size, y / (2 * root * size)
+    right, infinite = x >= 0, xp.isinf(x) | xp.isinf(y)
+    real = xp.where(right, large, xp.absolute(small))
+    imag = xp.where(right, -small, xp.where(y < 0, large, -large))
+    real, imag = xp.where(infinite, 0, real), xp.where(infinite, 0, imag)
+    return xp.where(size == 0, np.inf, real), xp.where(size == 0, np.nan, imag)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,43 @@ def stirling_rest(xp: Any, k: Array) -> Array:
     square = (k + 1) * (k + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
     return xp.where(k <= 9, xp.asarray(_STIRLING_RESTS)[xp.clip(k, 0, 9).astype(int)], series)
+
+
+class BinomialRejection(NamedTuple):
+    """The constants of Hörmann's transformed rejection (BTRS) for n trials of probability p, and its last test."""
+
+    xp: Any
+    n: Array
+    a: Array
+    b: Array
+    quick: Array
+    odds: Array
+    alpha: Array
+    mode: Array
+
+    @classmethod
+    def of(cls, xp: Any, n: Array, p: Array) -> BinomialRejection:
+        """The constants; `xp` is the library."""
+        deviation = xp.sqrt(n * p * (1 - p))
+        b = 1.15 + 2.53 * deviation
+        a = -0.0873 + 0.0248 * b + 0.01 * p
+        alpha = (2.83 + 5.1 / b) * deviation
+        return cls(xp, n, a, b, 0.92 - 4.2 / b, p / (1 - p), alpha, xp.floor((n + 1) * p))
+
+    def at(self, i: Array) -> BinomialRejection:
+        """Those of some elements."""
+        return BinomialRejection(self.xp, *(values[i] for values in self[1:]))
+
+    def accepts(self, k: Array, us: Array, v: Array) -> Array:
+        """Whether k successes are accepted, by the exact test."""
+        xp, n, a, b, _, odds, alpha, mode = self
+        right = (
+            (mode + 0.5) * xp.log((mode + 1) / (odds * (n - mode + 1)))
+            + (n + 1) * xp.log((n - mode + 1) / (n - k + 1))
+            + (k + 0.5) * xp.log(odds * (n - k + 1) / (k + 1))
+            + (stirling_rest(xp, mode) + stirling_rest(xp, n - mode) - stirling_rest(xp, k) - stirling_rest(xp, n - k))
+        )
+        return xp.log(v * alpha / (a / (us * us) + b)) <= right
 
 
 # -- an order without a list: a block cipher that walks until it is inside -------------------------------------------

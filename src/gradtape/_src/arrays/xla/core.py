@@ -30,6 +30,7 @@ from jax.numpy import (  # noqa: F401 - these are the kernels
 
 from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.half import in_float32, is_half, mean_dtype, sum_dtype, widened
+from gradtape._src.arrays.shared.elementwise import complex_rsqrt
 from gradtape._src.arrays.symbolic import only_eager
 from gradtape._src.arrays.xla.frames import is_zero
 
@@ -60,14 +61,7 @@ def rsqrt(x: Array) -> Array:
 
 
 def _complex_rsqrt(z: Array) -> Array:
-    x, y, size = jnp.real(z), jnp.imag(z), jnp.absolute(z)
-    root = jnp.sqrt(0.5 * (jnp.absolute(x) + size))
-    large, small = root / size, y / (2 * root * size)
-    right, infinite = x >= 0, jnp.isinf(z)
-    real = jnp.where(right, large, jnp.absolute(small))
-    imag = jnp.where(right, -small, jnp.where(y < 0, large, -large))
-    real, imag = jnp.where(infinite, 0, real), jnp.where(infinite, 0, imag)
-    return complex(jnp.where(size == 0, np.inf, real), jnp.where(size == 0, np.nan, imag))
+    return complex(*complex_rsqrt(jnp, jnp.real(z), jnp.imag(z), jnp.absolute(z)))
 
 
 def sigmoid(x: Array) -> Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -17,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from gradtape._src.arrays.numpy import random as reference
-from gradtape._src.arrays.shared.random import log_factorial, stirling_rest
+from gradtape._src.arrays.shared.random import BinomialRejection, log_factorial
 
 Array = Any
 Shape = tuple[int, ...]
@@ -383,31 +382,17 @@ def random_binomial(stream: Array, counts: Array, probs: Array, *, samples: int,
 
 
 def _binomial_trial(stream: Array, n: Array, p: Array) -> Callable[..., tuple[Any, ...]]:
-    deviation = jnp.sqrt(n * p * (1 - p))
-    b = 1.15 + 2.53 * deviation
-    a = -0.0873 + 0.0248 * b + 0.01 * p
-    quick = 0.92 - 4.2 / b
-    odds = p / (1 - p)
-    alpha = (2.83 + 5.1 / b) * deviation
-    mode = jnp.floor((n + 1) * p)
-    rest = partial(stirling_rest, jnp)
+    test = BinomialRejection.of(jnp, n, p)
 
     def propose(waiting: Array, result: Array, at: Array, buffered: Buffered) -> tuple[Any, ...]:
         u, at, buffered = _next(stream, _uniforms, at, buffered, waiting)
         v, at, buffered = _next(stream, _uniforms, at, buffered, waiting)
         u = u - 0.5
         us = 0.5 - jnp.abs(u)
-        k = jnp.floor((2 * a / us + b) * u + (n * p + 0.5))
+        k = jnp.floor((2 * test.a / us + test.b) * u + (n * p + 0.5))
         inside = (k >= 0) & (k <= n)
-        k_ = jnp.where(inside, k, 0)
-        left = jnp.log(v * alpha / (a / (us * us) + b))
-        right = (
-            (mode + 0.5) * jnp.log((mode + 1) / (odds * (n - mode + 1)))
-            + (n + 1) * jnp.log((n - mode + 1) / (n - k_ + 1))
-            + (k_ + 0.5) * jnp.log(odds * (n - k_ + 1) / (k_ + 1))
-            + (rest(mode) + rest(n - mode) - rest(k_) - rest(n - k_))
-        )
-        accepted = waiting & (((us >= 0.07) & (v <= quick)) | (inside & (left <= right)))
+        exact = inside & test.accepts(jnp.where(inside, k, 0), us, v)
+        accepted = waiting & (((us >= 0.07) & (v <= test.quick)) | exact)
         return waiting & ~accepted, jnp.where(accepted, k, result), at, buffered
 
     return propose

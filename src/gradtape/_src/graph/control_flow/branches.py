@@ -174,7 +174,9 @@ def _vjp_switch(
     for derivative in derivatives:
         program, _ = derivative.backward(arrived[derivative], _by_branch(derivative, shapes), rows)
         uids = derivative.traced.inner_uids()
-        reached.update(uids[i] for i, slot in zip(program.asked, program.slots, strict=True) if slot is not None)
+        reached.update(
+            uids[i] for i, slot in zip(program.source_inputs, program.slots, strict=True) if slot is not None
+        )
     sources = [uid for uid in shapes if uid in reached]
 
     def branch(derivative: Derivative) -> Callable[[], list[Tensor]]:

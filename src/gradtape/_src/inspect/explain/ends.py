@@ -173,12 +173,12 @@ def _tensor_not_watched(case: Case) -> Explanation:
             where=where,
         )
     watch = f"tape.watch({case.python or 'tensor'})"
-    late = case.facts.path(case.uid, case.uids, differentiable=False)
+    path = case.facts.path(case.uid, case.uids, differentiable=False)
     return case.no(
         Reason.NOT_WATCHED,
         f"{name} is a tensor; tapes watch only trainable variables automatically.",
         f"Call {watch} at the beginning of the block, or make it a tf.Variable.",
-        path=late or (),
+        path=path or (),
     )
 
 
