@@ -86,3 +86,15 @@ def test_threads_have_their_own_default_graph():
         thread.join()
         assert not tf.executing_eagerly()
     assert seen == [True]
+
+
+def test_the_name_of_a_variable_stands_for_its_value():
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        with v1.variable_scope("net"):
+            w = v1.get_variable("w", [2], initializer=v1.ones_initializer())
+        session.run(v1.global_variables_initializer())
+        session.run(w.assign([1.0, 3.0]))
+        assert session.run("net/w:0").tolist() == [1.0, 3.0]
+        assert session.run(graph.get_tensor_by_name("net/w:0") * 2.0).tolist() == [2.0, 6.0]
+        with pytest.raises(KeyError, match="only has 1 outputs"):
+            graph.get_tensor_by_name("net/w:1")

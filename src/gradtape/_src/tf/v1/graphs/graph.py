@@ -69,6 +69,7 @@ class Graph(FuncGraph, metaclass=_Kind):
         self.finalized = False
         self.building_function = False
         self._names: dict[str, Operation] = {}
+        self.variable_values: dict[str, Any] = {}  # by the name of the variable, without its number
         self._variable_symbols: dict[int, Symbolic] = {}
 
     # -- building ----------------------------------------------------------------------------------------------------
@@ -301,6 +302,8 @@ class Graph(FuncGraph, metaclass=_Kind):
                 "exist in the graph."
             )
         outputs = self._names[operation].outputs
+        if operation in self.variable_values:  # "w:0" is what the variable is
+            outputs = [self.variable_values[operation]]
         if int(number) >= len(outputs):
             raise KeyError(
                 f"The name {name!r} refers to a Tensor which does not exist. The operation, {operation!r}, exists but "

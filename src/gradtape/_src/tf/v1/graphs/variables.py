@@ -95,6 +95,7 @@ class GraphVariable(Variable):
                 self.storage = Storage(self.uid, self.symbol, unread=True)  # for its shape and dtype
                 self._initializer = self._changing("assign", self._initial).op
                 self.graph_element: GraphTensor = self._read()  # type: ignore[assignment]
+                graph.variable_values[handle.name] = self.graph_element
         self._add_to_collections(collections)
 
     def _add_to_collections(self, collections: Sequence[Any] | None) -> None:
