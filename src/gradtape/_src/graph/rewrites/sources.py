@@ -1,6 +1,6 @@
 """What a value was computed from, in a graph that is being traced and in a trace of lazy arrays alike.
 
-A rewrite looks at the last op of a formula and walks back over the calls before it. It must not change derivatives: the
+A rewrite looks at the last op of a formula, and from there at the calls before it. It must not change derivatives: the
 operands that it finds are tensors with the uids that recorders know, and where a recorder knows less of the way there,
 or was told to watch a value in between, nothing is rewritten.
 """
@@ -73,7 +73,7 @@ def is_worthwhile(array: Any) -> bool:
 
 
 class Path:
-    """A way back from a tensor; it knows which values lie on it."""
+    """The calls before a tensor; it remembers which values lie between."""
 
     def __init__(self) -> None:
         self._recorders = active_recorders()
@@ -91,7 +91,7 @@ class Path:
         return Call(name, (*map(Value, args, uids),), attrs, tuple(value.array.shape))
 
     def beside(self) -> Path:
-        """A way back from an operand that derivatives do not pass, such as a mask."""
+        """The calls before an operand that derivatives do not pass, such as a mask."""
         return Path()
 
     def _uids(self, uid: int, count: int) -> Sequence[int] | None:
