@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ import numpy as np
 from gradtape._src import nest
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.function.arguments import Keywords
-from gradtape._src.shape import TensorSpec, VariableSpec
+from gradtape._src.ops.ragged import RaggedTensor, RaggedTensorSpec
+from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
+from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, VariableParam
 
@@ -147,6 +149,10 @@ def example(structure: Any, unknown: dict[int, Any]) -> Any:
     """Arguments in which tensors stand for their specifications; unknown sizes are taken to be 1, and noted."""
 
     def stand_in(leaf: Any) -> Any:
+        if isinstance(leaf, RaggedTensorSpec) and leaf.ragged_rank:
+            return _ragged_example(leaf, unknown)
+        if isinstance(leaf, SparseTensorSpec) and leaf.shape.rank is not None:
+            return _sparse_example(leaf, unknown)
         if not isinstance(leaf, TensorSpec):
             return leaf
         shape = [1 if n is None else n for n in leaf.shape.as_list()] if leaf.shape.rank is not None else []
@@ -156,6 +162,36 @@ def example(structure: Any, unknown: dict[int, Any]) -> Any:
         return tensor
 
     return nest.map_structure(stand_in, structure)
+
+
+def _noted(value: Any, shapes: Sequence[Any], unknown: dict[int, Any]) -> Any:
+    """A composite tensor; the shapes of its parts, where they are unknown, are noted."""
+    for part, shape in zip(nest.flatten(value, expand_composites=True), shapes, strict=True):
+        if None in shape:
+            unknown[id(part)] = TensorShape(shape)
+    return value
+
+
+def _ragged_example(spec: RaggedTensorSpec, unknown: dict[int, Any]) -> Any:
+    """Rows of one value each, as many as the specification says."""
+    levels = spec.ragged_rank
+    sizes = [None] * (levels + 1) if spec.shape.rank is None else spec.shape.as_list()
+    rows, inner = sizes[0], sizes[levels + 1 :]
+    count = 1 if rows is None else rows
+    found: Any = wrap(np.zeros([count, *(1 if n is None else n for n in inner)], spec.dtype.numpy_dtype))
+    for _ in range(levels):
+        splits = np.arange(count + 1, dtype=spec.row_splits_dtype.numpy_dtype)
+        found = RaggedTensor.from_row_splits(found, splits, validate=False)
+    outer = [None if rows is None else rows + 1]
+    return _noted(found, [[None, *inner], outer, *[[None]] * (levels - 1)], unknown)
+
+
+def _sparse_example(spec: SparseTensorSpec, unknown: dict[int, Any]) -> Any:
+    """One value at the origin."""
+    rank = len(spec.shape.as_list())
+    sizes = np.array([1 if n is None else n for n in spec.shape.as_list()], np.int64)
+    found = SparseTensor(np.zeros([1, rank], np.int64), np.zeros([1], spec.dtype.numpy_dtype), sizes)
+    return _noted(found, [[None, rank], [None], [rank]], unknown)
 
 
 def spec_of(leaf: Any) -> Any:

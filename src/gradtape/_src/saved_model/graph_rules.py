@@ -13,14 +13,16 @@ import numpy as np
 
 from gradtape._src.arrays.abstract import infer
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension
-from gradtape._src.arrays.graph_ops import register_rule
+from gradtape._src.arrays.graph_ops import NeedsEagerError, register_rule
 from gradtape._src.arrays.symbolic import Symbolic, is_known, sizes_of
 from gradtape._src.conversion import convert, is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, bool as boolean, int32, int64, string
 from gradtape._src.function.staged import Collector
+from gradtape._src.ops.ragged.partition import SymbolicPartition
+from gradtape._src.ops.ragged.tensor import from_partitions
 from gradtape._src.raw_ops.definition import definition
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf import array, strings
+from gradtape._src.tf import array, math as reductions, strings
 from gradtape._src.tf.indexing import Unique, UniqueWithCounts
 from gradtape._src.tf.unicode import unicode_transcode
 
@@ -251,6 +253,39 @@ for _function, _op, _result in (
     (unicode_transcode, "UnicodeTranscode", string),
 ):  # fmt: skip
     register_rule(f"strings.{_function.__name__}", _string_rule(_function, _op, _result))
+
+
+@_rule("strings.split")
+def _split(ops: Collector, input: Any, sep: Any, maxsplit: int) -> Any:
+    """The parts of texts in a vector, as a ragged tensor: a part has the number of its text, and texts are in order."""
+    texts, between = operand(input), convert("" if sep is None else sep, string)
+    rank = len(texts.array.shape)
+    if rank > 1:
+        raise NeedsEagerError(ValueError("tf.strings.split of texts in more than one dimension is not saved."))
+    given = {"input": texts if rank else array.reshape(texts, [1]), "sep": between}
+    shapes: list[tuple[list[Any], DType]] = [([None, 2], int64), ([None], string), ([2], int64)]
+    indices, values, _ = ops.add("StringSplitV2", given, {"maxsplit": int(maxsplit)}, shapes)
+    same: Any = (indices.array.shape[0],)
+    values.array.shape = same
+    if not rank:
+        return values
+    numbers = array.cast(array.range(array.shape(texts)[0] + 1), int64)
+    before = array.cast(indices[:, 0][None, :] < numbers[:, None], int64)  # of which text each part is
+    return from_partitions(values, [SymbolicPartition(reductions.reduce_sum(before, axis=1))])
+
+
+@_rule("with_flat_values")
+def _with_flat_values(ops: Collector, ragged: Any, new_values: Any) -> Any:
+    return from_partitions(operand(new_values), ragged._partitions)
+
+
+@_rule("row_lengths")
+def _row_lengths(ops: Collector, ragged: Any, axis: int = 1, name: Any = None) -> Tensor:
+    splits = ragged.row_splits
+    if axis != 1:
+        raise NeedsEagerError(ValueError("RaggedTensor.row_lengths of an inner axis is not saved."))
+    found: Tensor = splits[1:] - splits[:-1]
+    return found
 
 
 @_rule("read_file")

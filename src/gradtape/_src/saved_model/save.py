@@ -30,7 +30,18 @@ from gradtape._src.saved_model.functions import ConcreteFunction as LoadedFuncti
 from gradtape._src.saved_model.interpreter import Captured
 from gradtape._src.saved_model.load import FILE, VARIABLES, Asset, Resource, SignatureMap
 from gradtape._src.saved_model.resources import RESOURCES, Assets, OuterTable, SavedTable, init_parts, outer_nodes
-from gradtape._src.saved_model.signatures import CONCRETE, FUNCTIONS, chosen, named_inputs, named_outputs, traces
+from gradtape._src.saved_model.signatures import (
+    CONCRETE,
+    FUNCTIONS,
+    as_specs,
+    check_composites,
+    chosen,
+    flat_specs,
+    named_inputs,
+    named_outputs,
+    traces,
+)
+from gradtape._src.saved_model.structures import components
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
@@ -250,13 +261,15 @@ class Saver:
         if id(concrete) not in self.functions:
             name = f"__inference_{concrete.name}_{len(self.library)}"
             traced, body = exported(concrete, has_assets=any(isinstance(each.value, Asset) for each in self.found))
+            check_composites(concrete, traced)
             made, gradients = writing.body_function(name, body)
             # A copy of a distributed variable is saved as that variable.
             captured = [*[getattr(v, "container", v) for v in body.variables], *body.objects]
             self._check_tracked(concrete.name, captured)
             self.library += [made, *(each.function for each in gradients)]
             self.gradients += [(name, each) for each in gradients]
-            self.functions[id(concrete)] = SavedFunction(name, traced, captured, traced.structured_outputs)
+            outputs = as_specs(traced.structured_outputs)
+            self.functions[id(concrete)] = SavedFunction(name, traced, captured, outputs)
         return self.functions[id(concrete)]
 
     def _for_each_rank(self, concrete: ConcreteFunction) -> SavedFunction:
@@ -319,15 +332,19 @@ class Saver:
         name = f"__inference_signature_wrapper_{concrete.name}_{len(self.library)}"
         handles = [f"captured_{i}" for i in range(len(saved.captured))]
         kinds = [writing.handle_type(each) for each in saved.captured]
-        leaves = nest.flatten(saved.outputs, expand_composites=True)
-        types = [spec.dtype.as_datatype_enum for spec in leaves if isinstance(spec, TensorSpec)]
+        types = [spec.dtype.as_datatype_enum for spec in flat_specs(saved.outputs)]
         tin = [spec.dtype.as_datatype_enum for spec in specs.values()] + kinds
         call = writing.call("call", saved.name, [*specs, *handles], tin, types)
         given = [writing.arg(each, specs[each].dtype.as_datatype_enum) for each in order]
         given += [writing.arg(each, kind) for each, kind in zip(handles, kinds, strict=True)]
-        places = {each: i for i, each in enumerate(results)}
-        outputs = [writing.arg(each, types[places[each]]) for each in sorted(results)]
-        returned = {each: f"call:output:{places[each]}" for each in sorted(results)}
+        first, places = 0, {}
+        for each, spec in results.items():
+            count = len(components(spec))
+            places[each] = [(each if i == 0 else f"{each}_{i}", first + i) for i in range(count)]
+            first += count
+        flat = [pair for each in sorted(results) for pair in places[each]]
+        outputs = [writing.arg(each, types[place]) for each, place in flat]
+        returned = {each: f"call:output:{place}" for each, place in flat}
         self.library.append(writing.function(name, given, outputs, [call], returned, ["call"]))
         self.wrappers[name] = (
             ((), {each: specs[each] for each in order}),
@@ -456,7 +473,7 @@ class Saver:
                 bound: Message = [(2, self.numbers[id(each)]) for each in saved.captured]
                 found[saved.name] = [*bound, (3, stored.input_signature), (4, stored.output_signature)]
                 continue
-            signature = saved.concrete.structured_input_signature
+            signature = as_specs(saved.concrete.structured_input_signature)
             found[saved.name] = self._concrete(saved.captured, signature, saved.outputs)
         for name, (inputs, outputs, saved) in self.wrappers.items():
             found[name] = self._concrete(saved.captured, inputs, outputs)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape._src import nest
-from gradtape._src.dtypes import int64
+from gradtape._src import errors, nest
 from gradtape._src.function.concrete import ConcreteFunction
 from gradtape._src.function.eager import EagerFunction
 from gradtape._src.function.function import BoundFunction, Function
-from gradtape._src.ops.ragged import RaggedTensorSpec
-from gradtape._src.ops.sparse_tensor import SparseTensorSpec
+from gradtape._src.ops.ragged import RaggedTensor, RaggedTensorSpec
+from gradtape._src.ops.ragged.tensor import RaggedParts
+from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
 from gradtape._src.saved_model.export import exported
 from gradtape._src.saved_model.functions import SPECS, ConcreteFunction as LoadedFunction, RestoredFunction
+from gradtape._src.saved_model.structures import components
 from gradtape._src.shape import TensorShape, TensorSpec
 
 CONCRETE = (ConcreteFunction, LoadedFunction)
@@ -66,7 +67,7 @@ def _can_be_signature(function: Any) -> bool:
         concrete = exported(concrete)[0]
     try:
         named_inputs("", concrete)
-        return bool(named_outputs("", concrete.structured_outputs))
+        return bool(named_outputs("", as_specs(concrete.structured_outputs)))
     except ValueError:
         return False
 
@@ -77,7 +78,7 @@ def named_inputs(key: str, concrete: Any) -> dict[str, TensorSpec]:
         specs = concrete.structured_input_signature[1]
         return {name: specs[name] for name in concrete.keywords}
     found: dict[str, TensorSpec] = {}
-    for i, spec in enumerate(nest.flatten(concrete.structured_input_signature)):
+    for i, spec in enumerate(nest.flatten(as_specs(concrete.structured_input_signature))):
         if not isinstance(spec, SPECS):
             raise ValueError(f"The signature {key!r} takes {spec!r}: signatures take tensors only.")
         name = getattr(spec, "name", None) or f"args_{i}"
@@ -111,18 +112,35 @@ def named_outputs(key: str, outputs: Any) -> dict[str, Any]:
 
 
 # -- composite tensors -----------------------------------------------------------------------------------------------
-def components(spec: Any) -> list[TensorSpec]:
-    """The tensors that a spec stands for: a ragged tensor is its values and its row splits, outermost first."""
-    if isinstance(spec, RaggedTensorSpec):
-        sizes = spec.shape.as_list() if spec.shape.rank is not None else None
-        inner = TensorShape(None) if sizes is None else TensorShape([None, *sizes[spec.ragged_rank + 1 :]])
-        rows = None if sizes is None or sizes[0] is None else sizes[0] + 1
-        splits = [TensorSpec([rows if i == 0 else None], spec.row_splits_dtype) for i in range(spec.ragged_rank)]
-        return [TensorSpec(inner, spec.dtype), *splits]
-    if isinstance(spec, SparseTensorSpec):
-        rank = spec.shape.rank
-        return [TensorSpec([None, rank], int64), TensorSpec([None], spec.dtype), TensorSpec([rank], int64)]
-    return [spec]
+def as_specs(value: Any) -> Any:
+    """A structure of specs in which ragged and sparse tensors of specs are specs themselves."""
+    if isinstance(value, (RaggedParts, RaggedTensor)):
+        flat, splits = value.flat_values, value.nested_row_splits
+        rows = splits[0].shape[0]
+        outer = [None if rows is None else rows - 1, *[None] * len(splits)]
+        shape = TensorShape(None if flat.shape.rank is None else [*outer, *flat.shape.as_list()[1:]])
+        return RaggedTensorSpec(shape, flat.dtype, len(splits), splits[0].dtype)
+    if isinstance(value, SparseTensor):
+        return SparseTensorSpec(TensorShape([None] * (value.dense_shape.shape[0] or 0)), value.values.dtype)
+    if isinstance(value, dict):
+        return {key: as_specs(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [as_specs(each) for each in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def check_composites(declared: Any, traced: Any) -> None:
+    """Refuse a trace for one number of rows of a ragged argument that may have any."""
+    pair = [nest.flatten(as_specs(each.structured_input_signature)) for each in (declared, traced)]
+    for one, other in zip(*pair, strict=True):
+        if isinstance(one, (RaggedTensorSpec, SparseTensorSpec)) and one != other:
+            raise errors.UnimplementedError(
+                None,
+                None,
+                f"The function {declared.name!r} cannot be saved for arguments like {one}: its code needs the number "
+                "of rows. Give its input_signature tensors, and make ragged or sparse ones of them in the function.",
+            )
 
 
 def flat_specs(value: Any) -> list[TensorSpec]:

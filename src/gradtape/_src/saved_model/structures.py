@@ -6,13 +6,13 @@ import struct
 from collections import namedtuple
 from typing import Any, cast
 
-from gradtape._src.dtypes import as_dtype
+from gradtape._src.dtypes import as_dtype, int64
 from gradtape._src.formats.protobuf import Fixed64
 from gradtape._src.formats.tensor_proto import parsed
 from gradtape._src.ops.ragged import RaggedTensorSpec
 from gradtape._src.ops.sparse_tensor import SparseTensorSpec
 from gradtape._src.saved_model.messages import Fields, integer, mapping, read, shape_of, text
-from gradtape._src.shape import TensorSpec
+from gradtape._src.shape import TensorShape, TensorSpec
 
 _DEEPEST = 100
 
@@ -75,6 +75,20 @@ def _type_spec(message: Fields, depth: int) -> Any:
     raise ValueError(f"arguments of the kind {text(message, 3) or kind} are not in gradtape")
 
 
+def components(spec: Any) -> list[TensorSpec]:
+    """The tensors that a spec stands for: a ragged tensor is its values and its row splits, outermost first."""
+    if isinstance(spec, RaggedTensorSpec):
+        sizes = spec.shape.as_list() if spec.shape.rank is not None else None
+        inner = TensorShape(None) if sizes is None else TensorShape([None, *sizes[spec.ragged_rank + 1 :]])
+        rows = None if sizes is None or sizes[0] is None else sizes[0] + 1
+        splits = [TensorSpec([rows if i == 0 else None], spec.row_splits_dtype) for i in range(spec.ragged_rank)]
+        return [TensorSpec(inner, spec.dtype), *splits]
+    if isinstance(spec, SparseTensorSpec):
+        rank = spec.shape.rank
+        return [TensorSpec([None, rank], int64), TensorSpec([None], spec.dtype), TensorSpec([rank], int64)]
+    return [spec]
+
+
 _SEQUENCES: dict[int, Any] = {51: list, 52: tuple}
 _LEAVES: dict[int, Any] = {
     1: lambda message: None,
@@ -90,4 +104,4 @@ _LEAVES: dict[int, Any] = {
     56: lambda message: parsed(message[56][-1]).numpy(),
 }
 
-__all__ = ["structure"]
+__all__ = ["components", "structure"]

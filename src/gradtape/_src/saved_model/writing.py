@@ -11,9 +11,12 @@ import numpy as np
 from gradtape._src.conversion import wrap
 from gradtape._src.dtypes import DType
 from gradtape._src.formats.protobuf import Fixed64, Message
+from gradtape._src.ops.ragged import RaggedTensorSpec
+from gradtape._src.ops.sparse_tensor import SparseTensorSpec
 from gradtape._src.raw_ops.definition import definition
 from gradtape._src.saved_model.export import Body, Exported, Op, Program, Value
 from gradtape._src.saved_model.programs import ATTR, GRADIENT
+from gradtape._src.saved_model.structures import components
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import StreamState, Variable
@@ -429,7 +432,7 @@ def signature_nodes(
     """Placeholders of a signature, and the call of its function."""
     made = [placeholder(f"{key}_{arg}", spec.dtype.as_datatype_enum, spec.shape) for arg, spec in specs.items()]
     tin = [spec.dtype.as_datatype_enum for spec in specs.values()] + [kind for _, kind in captured]
-    tout = [spec.dtype.as_datatype_enum for spec in outputs.values()]
+    tout = [part.dtype.as_datatype_enum for spec in outputs.values() for part in components(spec)]
     return [
         *made,
         call(f"call_{key}", name, [*(f"{key}_{arg}" for arg in specs), *(name for name, _ in captured)], tin, tout),
@@ -440,9 +443,28 @@ def signature(key: str, specs: dict[str, TensorSpec], outputs: dict[str, TensorS
     """A SignatureDef."""
     return [
         *(entry(1, arg, tensor_info(f"{key}_{arg}:0", spec)) for arg, spec in specs.items()),
-        *(entry(2, result, tensor_info(f"call_{key}:{i}", spec)) for i, (result, spec) in enumerate(outputs.items())),
+        *_output_infos(f"call_{key}", outputs),
         (3, b"tensorflow/serving/predict"),
     ]
+
+
+def _output_infos(call_name: str, outputs: dict[str, Any]) -> Message:
+    """The results of a call by name: TensorInfos, with the parts of those that are composite tensors."""
+    found: Message = []
+    place = 0
+    for name, spec in outputs.items():
+        parts = components(spec)
+        infos = [tensor_info(f"{call_name}:{place + i}", part) for i, part in enumerate(parts)]
+        place += len(parts)
+        if isinstance(spec, RaggedTensorSpec):
+            found.append(entry(2, name, [(5, [(1, type_spec(spec)), *((2, info) for info in infos)])]))
+        elif isinstance(spec, SparseTensorSpec):
+            names = [(number, text(f"{call_name}:{place - 3 + i}")) for number, i in ((1, 1), (2, 0), (3, 2))]
+            kind = [(2, spec.dtype.as_datatype_enum), (3, shape_proto(spec.shape))]
+            found.append(entry(2, name, [*kind, (4, names)]))
+        else:
+            found.append(entry(2, name, infos[0]))
+    return found
 
 
 def tensor_info(name: str, spec: TensorSpec) -> Message:
@@ -450,6 +472,15 @@ def tensor_info(name: str, spec: TensorSpec) -> Message:
 
 
 # -- structures ------------------------------------------------------------------------------------------------------
+def type_spec(spec: RaggedTensorSpec | SparseTensorSpec) -> Message:
+    """A TypeSpecProto of a composite tensor."""
+    if isinstance(spec, SparseTensorSpec):
+        state: tuple[Any, ...] = (spec.shape, spec.dtype)
+        return [(1, 1), (2, structured(state)), (3, b"SparseTensorSpec"), (4, 3)]
+    state = (spec.shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
+    return [(1, 3), (2, structured(state)), (3, b"RaggedTensorSpec"), (4, spec.ragged_rank + 1)]
+
+
 def structured(value: Any) -> Message:
     """A StructuredValue."""
     if value is None:
@@ -457,6 +488,10 @@ def structured(value: Any) -> Message:
     if isinstance(value, TensorSpec):
         named: Message = [(1, text(value.name))] if value.name else []
         return [(33, [*named, (2, shape_proto(value.shape)), (3, value.dtype.as_datatype_enum)])]
+    if isinstance(value, (RaggedTensorSpec, SparseTensorSpec)):
+        return [(34, type_spec(value))]
+    if isinstance(value, TensorShape):
+        return [(31, shape_proto(value))]
     if isinstance(value, bool):
         return [(14, int(value))]
     if isinstance(value, int):

@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import element_text
-from gradtape._src.arrays.graph_ops import kept_in_graph
+from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, kept_in_graph
 from gradtape._src.conversion import is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
 from gradtape._src.tensor import Tensor
@@ -392,7 +392,10 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
     """
     if is_ragged(input):
         return nested_rows(split, input, sep, maxsplit)
-    texts = converted_texts(input, "input")
+    try:
+        texts = converted_texts(input, "input")
+    except NeedsEagerError as error:
+        return in_graph("strings.split", (input, sep, maxsplit), {}, error)
     between = texts_of("" if sep is None else sep, "StringSplitV2", 1)
     if between.ndim:
         raise errors.invalid_argument(
