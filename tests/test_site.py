@@ -50,9 +50,9 @@ def test_docstrings_become_markdown():
 
 def test_the_navigation_has_every_page():
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
-    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    pages = {str(page.relative_to(DOCS)) for kind in ("*.md", "*.ipynb") for page in DOCS.rglob(kind)}
     elsewhere = {"benchmarks.md", "contributing.md", "changelog.md"}
-    assert set(re.findall(r"[\w/-]+\.md", nav)) == pages | elsewhere
+    assert set(re.findall(r"[\w/-]+\.(?:md|ipynb)", nav)) == pages | elsewhere
 
 
 def test_the_table_of_times_is_that_of_the_readme():
@@ -70,11 +70,17 @@ def test_every_reason_is_in_the_guide():
     assert [r.name for r in Reason if f"| `{r.name}` | {r.value} |" not in page] == []
 
 
+def test_generated_pages_and_pictures_are_up_to_date():
+    chart, gallery = load("make_chart"), load("make_gallery")
+    assert (DOCS / "images" / "speed.svg").read_text(encoding="utf-8") == chart.build(), "run python docs/make_chart.py"
+    assert (DOCS / "gallery.md").read_text(encoding="utf-8") == gallery.build(), "run python docs/make_gallery.py"
+
+
 def test_it_builds(tmp_path: Path):
     pytest.importorskip("material", reason="the extra 'docs' is not installed")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     page = (tmp_path / "site" / "how-it-works.html").read_text(encoding="utf-8")
-    assert 'href="source/src/gradtape/engine/op.py.html"' in page
-    assert (tmp_path / "site" / "source/src/gradtape/engine/op.py.html").exists()
+    assert 'href="source/src/gradtape/_src/core/dispatch.py.html"' in page
+    assert (tmp_path / "site" / "source/src/gradtape/_src/core/dispatch.py.html").exists()

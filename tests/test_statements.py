@@ -97,7 +97,7 @@ OTHERWISE = {
     "debugging.md": [".missing", "--only missing"],
     "differences.md": ["the rest as missing"],
     "files.md": ["ram://results/missing"],
-    "migrating.md": ["--only missing", "missing:"],
+    "migrating.md": ["--only missing", "missing (1)", "1 missing.", "a name is missing"],
     "raw-ops.md": ["missing 1 required"],
     "saved-models.md": ["0 missing"],
 }

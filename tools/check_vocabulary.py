@@ -64,6 +64,8 @@ class Hit(NamedTuple):
 
 
 ALLOWED = {
+    ("docs/faq.md", "Frequently asked questions"),
+    ("docs/index.md", "find an answer to a common question"),
     ("src/gradtape/_src/checkpoint/checkpoint.py", "values in question"),  # TensorFlow's sentence
     ("CONTRIBUTING.md", "Bug reports, questions and changes"),
     ("src/gradtape/_src/tf/random.py", "number of distinct classes asked for"),

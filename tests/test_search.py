@@ -1,0 +1,113 @@
+"""The site's search finds the answers to questions that users of TensorFlow ask most.
+
+The ranking is that of the site: sections with a title and a text, Okapi BM25 on both, and a title counts a thousand
+times as much; pages are ranked by their best section. The texts are the pages in docs/, so nothing has to be built.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+TITLE = 1000.0
+K, B = 1.2, 0.75
+STOP = re.compile(
+    r"(?:an?|and|any|are|as|at|be|but|by|can|did|do|does|for|from|get|ha[ds]|have|how|i|if|in|into|its?|just|may|me|more|"
+    r"most|my|no|not|of|on|once|only|or|other|our|own|say|so|some|than|that|the[mnyir]*|there|these|this|too?|us|was|we|"
+    r"were|what|when|where|which|while|who|why|will|with|would|you|your|is)"
+)
+"""Words that the search leaves out."""
+
+QUESTIONS = {
+    "why is my gradient None": "faq.md",
+    "No gradients provided for any variable": "faq.md",
+    "zeros instead of None for unconnected gradients": "faq.md",
+    "tape.gradient called more than once persistent": "faq.md",
+    "gradient with respect to the input of a model": "faq.md",
+    "second derivative nested tapes Hessian": "higher-order.md",
+    "Jacobian out of memory": "higher-order.md",
+    "per-example gradients": "higher-order.md",
+    "where does NaN in gradient come from": "debugging.md",
+    "NaN gradient of masked tf.where": "faq.md",
+    "clip gradients": "faq.md",
+    "define custom gradient": "custom-gradients.md",
+    "save memory backward pass recompute": "faq.md",
+    "save and resume training": "faq.md",
+    "tf.function retracing": "faq.md",
+    "train on several GPUs": "faq.md",
+    "Python 3.14 Windows Mac": "faq.md",
+    "Keras model custom train_step": "faq.md",
+    "add integer and float tensors": "faq.md",
+    "load a SavedModel": "saved-models.md",
+}
+"""What users search for, and the page with the answer, which is among the first three."""
+
+
+def words(text: str) -> list[str]:
+    return [_stem(word) for word in re.findall(r"[a-z0-9_]+", text.lower()) if not STOP.fullmatch(word)]
+
+
+def _stem(word: str) -> str:
+    """A little of Porter's stemmer: endings of plurals and verbs."""
+    for ending, least in (("ations", 4), ("ation", 4), ("ing", 4), ("ed", 4), ("es", 4), ("s", 3), ("e", 3)):
+        if word.endswith(ending) and len(word) - len(ending) >= least:
+            return word[: -len(ending)]
+    return word
+
+
+def _pages() -> dict[str, str]:
+    found = {p.relative_to(DOCS).as_posix(): p.read_text(encoding="utf-8") for p in DOCS.rglob("*.md")}
+    for notebook in DOCS.rglob("*.ipynb"):
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        found[notebook.relative_to(DOCS).as_posix()] = "\n\n".join("".join(cell["source"]) for cell in cells)
+    return found
+
+
+@cache
+def sections() -> list[tuple[str, list[str], list[str]]]:
+    """(page, words of the title, words of the text) of every section."""
+    found = []
+    for name, text in _pages().items():
+        outside = re.sub(r"^ *```.*?^ *```$", lambda code: re.sub(r"(?m)^#", " ", code[0]), text, flags=re.M | re.S)
+        for part in re.split(r"(?m)^(?=#{1,6} )", outside):
+            title, _, body = part.partition("\n") if part.startswith("#") else ("", "", part)
+            found.append((name, words(title), words(body)))
+    return found
+
+
+def ranked(query: str) -> list[str]:
+    """The pages, best first."""
+    searched = words(query)
+    scores = [0.0] * len(sections())
+    for field, boost in ((1, TITLE), (2, 1.0)):
+        texts = [section[field] for section in sections()]
+        average = sum(map(len, texts)) / len(texts)
+        weight = {w: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for w in searched for n in [_count(field, w)]}
+        for i, text in enumerate(texts):
+            norm = K * (1 - B + B * len(text) / average)
+            counts = [(w, text.count(w)) for w in searched]
+            scores[i] += boost * sum(weight[w] * n * (K + 1) / (n + norm) for w, n in counts)
+    best: dict[str, float] = {}
+    for (page, _, _), score in zip(sections(), scores, strict=True):
+        best[page] = max(best.get(page, 0.0), score)
+    return sorted(best, key=lambda page: -best[page])
+
+
+@cache
+def _count(field: int, word: str) -> int:
+    return sum(word in section[field] for section in sections())
+
+
+@pytest.mark.parametrize(("query", "page"), QUESTIONS.items(), ids=list(QUESTIONS))
+def test_the_answer_is_among_the_first_three(query: str, page: str):
+    assert page in ranked(query)[:3]
+
+
+def test_the_ranking_can_fail():
+    assert "faq.md" not in ranked("TensorArray scatter")[:3]
