@@ -5,6 +5,8 @@ from gradtape._src.tf.config import (
     LogicalDeviceConfiguration as LogicalDeviceConfiguration,
     PhysicalDevice as PhysicalDevice,
     experimental as experimental,
+    experimental_connect_to_cluster as experimental_connect_to_cluster,
+    experimental_connect_to_host as experimental_connect_to_host,
     experimental_functions_run_eagerly as experimental_functions_run_eagerly,
     experimental_run_functions_eagerly as experimental_run_functions_eagerly,
     functions_run_eagerly as functions_run_eagerly,

@@ -9,19 +9,42 @@ from gradtape._src import dtensor as dtensor
 from gradtape._src.data.iterator import Optional as Optional
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.numpy_api import public as numpy
-from gradtape._src.tf import dlpack as dlpack
+from gradtape._src.tf import dlpack as dlpack, extension_type as extension_type
+from gradtape._src.tf.api_dispatch import (
+    dispatch_for_api as dispatch_for_api,
+    dispatch_for_binary_elementwise_apis as dispatch_for_binary_elementwise_apis,
+    dispatch_for_binary_elementwise_assert_apis as dispatch_for_binary_elementwise_assert_apis,
+    dispatch_for_unary_elementwise_apis as dispatch_for_unary_elementwise_apis,
+    unregister_dispatch_for as unregister_dispatch_for,
+)
+from gradtape._src.tf.extension_type import (
+    BatchableExtensionType as BatchableExtensionType,
+    ExtensionType as ExtensionType,
+    ExtensionTypeBatchEncoder as ExtensionTypeBatchEncoder,
+    ExtensionTypeSpec as ExtensionTypeSpec,
+)
 from gradtape._src.tf.ragged_shape import DynamicRaggedShape as DynamicRaggedShape
 
 __all__ = [
+    "BatchableExtensionType",
     "DynamicRaggedShape",
+    "ExtensionType",
+    "ExtensionTypeBatchEncoder",
+    "ExtensionTypeSpec",
     "Optional",
     "async_clear_error",
     "async_scope",
+    "dispatch_for_api",
+    "dispatch_for_binary_elementwise_apis",
+    "dispatch_for_binary_elementwise_assert_apis",
+    "dispatch_for_unary_elementwise_apis",
     "dlpack",
     "dtensor",
     "enable_strict_mode",
+    "extension_type",
     "function_executor_type",
     "numpy",
+    "unregister_dispatch_for",
 ]
 
 

@@ -41,7 +41,7 @@ REASONS = [
      "TensorFlow's own machinery"),
     (r"tf\.(check_pinned|conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
      "an internal op that TensorFlow exports by accident"),
-    (r"tf\.config\.(experimental_connect_to_\w+|experimental\.ClusterDeviceFilters)$", "clusters of servers"),
+    (r"tf\.config\.experimental\.ClusterDeviceFilters$", "clusters of servers"),
     (r"tf\.profiler\.experimental\.(client|server)(\.\w+)?$", "use jax.profiler.start_server"),
     (r"tf\.autograph\.experimental\.Feature$", "there are no optional features"),
     (r"tf\.types\.experimental\.\w+(\.\w+)?$", "types of TensorFlow's own machinery"),

@@ -1,11 +1,21 @@
 """`tf.experimental`: NumPy's functions, and switches of TensorFlow's runtime."""
 
 from gradtape._src.experimental import (
+    BatchableExtensionType as BatchableExtensionType,
     DynamicRaggedShape as DynamicRaggedShape,
+    ExtensionType as ExtensionType,
+    ExtensionTypeBatchEncoder as ExtensionTypeBatchEncoder,
+    ExtensionTypeSpec as ExtensionTypeSpec,
     Optional as Optional,
     async_clear_error as async_clear_error,
     async_scope as async_scope,
+    dispatch_for_api as dispatch_for_api,
+    dispatch_for_binary_elementwise_apis as dispatch_for_binary_elementwise_apis,
+    dispatch_for_binary_elementwise_assert_apis as dispatch_for_binary_elementwise_assert_apis,
+    dispatch_for_unary_elementwise_apis as dispatch_for_unary_elementwise_apis,
     enable_strict_mode as enable_strict_mode,
+    extension_type as extension_type,
     function_executor_type as function_executor_type,
+    unregister_dispatch_for as unregister_dispatch_for,
 )
 from gradtape.experimental import dlpack as dlpack, dtensor as dtensor, numpy as numpy

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import gradtape
 from gradtape._src.errors import install
 from gradtape._src.hooks import tensorflow_python
+from gradtape._src.hooks.tensorflow import internal_names
 from gradtape._src.reasons import FIRST_VERSION, RENAMED, reason_within
 
 __all__ = ["MISSING", "NOTE", "SUPPORTED", "Call", "Verdict", "judge"]
@@ -107,6 +108,8 @@ def _find_private(name: str) -> Any:
 
 
 def _child(parent: Any, name: str) -> Any:
+    if parent is gradtape and name == "__internal__":
+        return internal_names()
     if parent is gradtape and name in _NOT_TENSORFLOWS:
         return _ABSENT
     found = getattr(parent, name, _ABSENT)

@@ -161,6 +161,8 @@ def rows_of(leaf: Any) -> Any:
         return rows_of_ragged(leaf)
     if isinstance(leaf, DatasetBatch):
         return leaf.datasets
+    if hasattr(leaf, "_rows_in_dataset"):
+        return leaf._rows_in_dataset()
     if hasattr(leaf, "_pipeline"):
         raise ValueError("Slicing dataset elements is not supported for rank 0.")
     raise TypeError(f"Only tensors have rows, got {type(leaf).__name__}.")
@@ -172,6 +174,8 @@ def joined(leaves: list[Any]) -> Any:
         return stack(leaves)
     if all(isinstance(leaf, (RaggedTensor, RaggedRow)) for leaf in leaves):
         return stacked(leaves)
+    if all(hasattr(leaf, "_joined_in_dataset") for leaf in leaves):
+        return type(leaves[0])._joined_in_dataset(leaves)
     return DatasetBatch(leaves) if all(hasattr(leaf, "_pipeline") for leaf in leaves) else None
 
 
@@ -254,4 +258,6 @@ def _common(one: Any, other: Any) -> Any:
         return one.most_specific_compatible_type(other)
     if hasattr(one, "element_spec"):  # of a dataset within a dataset
         return type(one)(nest.map_structure(_common, one.element_spec, other.element_spec), one._shape)
+    if hasattr(one, "most_specific_compatible_type"):
+        return one.most_specific_compatible_type(other)
     return one

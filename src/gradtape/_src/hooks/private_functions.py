@@ -28,6 +28,7 @@ from gradtape._src.tf.protos import DeviceSpec
 from gradtape._src.tf.scopes import executing_eagerly
 from gradtape._src.tf.shaping import get_static_value
 from gradtape._src.tf.sparse_shaping import reorder
+from gradtape._src.tf.v1.graphs.default import Graph
 
 __all__ = [
     "ENABLE_CONTROL_FLOW_V2",
@@ -42,6 +43,7 @@ __all__ = [
     "deprecated_args",
     "deprecated_endpoints",
     "getfullargspec",
+    "graph_mode",
     "make_decorator",
     "nothing",
     "parameterized_truncated_normal",
@@ -279,3 +281,8 @@ def parameterized_truncated_normal(
     pair = random.uniform([2], maxval=2**31 - 1, dtype="int32", seed=seed)
     given = [cast(value, dtype) for value in (means, stddevs, minvals, maxvals)]
     return random.stateless_parameterized_truncated_normal(shape, pair, *given)
+
+
+def graph_mode() -> Any:
+    """A block in which a new graph of TensorFlow 1 is built."""
+    return Graph().as_default()

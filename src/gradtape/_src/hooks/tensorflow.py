@@ -97,6 +97,13 @@ def uninstall_as_tensorflow() -> None:
             del sys.modules[name]
 
 
+def internal_names() -> ModuleType:
+    """The namespace ``tensorflow.__internal__``."""
+    made = ModuleType(f"{_ALIAS}.__internal__", "What Keras and libraries use of TensorFlow.")
+    made.__dict__.update(CompositeTensor=specs.CompositeTensor, TypeSpec=specs.TypeSpec, nest=nest_functions)
+    return made
+
+
 class _TensorFlow(ModuleType):
     """The module ``tensorflow``: gradtape's names, and what TensorFlow says of itself."""
 
@@ -109,10 +116,7 @@ class _TensorFlow(ModuleType):
         self.__version__ = version.TENSORFLOW
         self.__git_version__, self.__compiler_version__ = version.TENSORFLOW_GIT, version.COMPILER_VERSION
         self.version = like_tensorflow(version, f"{_ALIAS}.version")
-        self.__internal__ = ModuleType(f"{_ALIAS}.__internal__", "What Keras and libraries use of TensorFlow.")
-        self.__internal__.__dict__.update(
-            CompositeTensor=specs.CompositeTensor, TypeSpec=specs.TypeSpec, nest=nest_functions
-        )
+        self.__internal__ = internal_names()
         self.compat = ModuleType(f"{_ALIAS}.compat", self._gradtape.compat.__doc__)
         self.compat.__dict__.update({**vars(self._gradtape.compat), "v2": self, "__name__": f"{_ALIAS}.compat"})
 

@@ -52,7 +52,7 @@ _TENSOR_UTIL = (
 _CONTEXT = (
     "executing_eagerly=tf.executing_eagerly eager_mode=tf.init_scope device=tf.device "
     "set_global_seed=tf.random.set_seed global_seed=gradtape._src.arrays.seeds.global_seed "
-    f"{_own('async_wait=nothing', 'context')} tf.config tf.compat.v1"
+    f"{_own('async_wait=nothing', 'context', 'graph_mode')} tf.config tf.compat.v1"
 )
 _GRADIENTS = "gradients_v2=tf.gradients HessiansV2=tf.hessians tf"
 _INITIALIZERS = "Initializer=tf.zeros_initializer tf.compat.v1 tf.compat.v1.initializers"

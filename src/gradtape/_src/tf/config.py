@@ -562,11 +562,63 @@ for _name in (
 setattr(experimental, "enable_op_determinism", enable_op_determinism)  # noqa: B010 - modules have no such attribute
 
 
+def experimental_connect_to_cluster(
+    cluster_spec_or_resolver: Any,
+    job_name: str = "localhost",
+    task_index: int = 0,
+    protocol: str | None = None,
+    make_master_device_default: bool = True,
+    cluster_device_filters: Any = None,
+) -> None:
+    """No effect for a cluster of this process alone; RuntimeError for one with other servers.
+
+    Args:
+      cluster_spec_or_resolver: A `ClusterSpec`, or a resolver that has one.
+      job_name: No effect.
+      task_index: No effect.
+      protocol: No effect.
+      make_master_device_default: No effect.
+      cluster_device_filters: No effect.
+
+    >>> tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec({}))
+    """
+    given = cluster_spec_or_resolver
+    spec = given if not hasattr(given, "cluster_spec") else given.cluster_spec()
+    tasks = sum(spec.num_tasks(job) for job in spec.jobs) if spec is not None else 0
+    if tasks > 1:
+        raise RuntimeError(
+            f"The cluster has {tasks} tasks, and gradtape has no servers to connect to: every process runs the "
+            "program. Start them with `gradtape launch`, and use a MultiWorkerMirroredStrategy."
+        )
+
+
+def experimental_connect_to_host(remote_host: str | None = None, job_name: str = "worker") -> None:
+    """RuntimeError: there are no servers to connect to.
+
+    Args:
+      remote_host: Where a server would be.
+      job_name: What it would be called.
+
+    >>> tf.config.experimental_connect_to_host("localhost:1234")
+    Traceback (most recent call last):
+        ...
+    RuntimeError: gradtape has no servers to connect to: every process runs the program. Start several of them with...
+    """
+    if remote_host is None:
+        raise ValueError("Must provide at least one remote_host")
+    raise RuntimeError(
+        "gradtape has no servers to connect to: every process runs the program. Start several of them with "
+        "`gradtape launch`, and use a MultiWorkerMirroredStrategy."
+    )
+
+
 __all__ = [
     "LogicalDevice",
     "LogicalDeviceConfiguration",
     "PhysicalDevice",
     "experimental",
+    "experimental_connect_to_cluster",
+    "experimental_connect_to_host",
     "experimental_functions_run_eagerly",
     "experimental_run_functions_eagerly",
     "functions_run_eagerly",

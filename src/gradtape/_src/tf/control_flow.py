@@ -542,7 +542,7 @@ def map_fn(
 def _mapped_composites(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
     """`map_fn` where sparse or ragged tensors go in or come out: row by row."""
     leaves = [leaf if is_composite(leaf) else convert(leaf) for leaf in nest.flatten(elems)]
-    columns = [unstack_sparse(leaf) if isinstance(leaf, SparseTensor) else list(leaf) for leaf in leaves]
+    columns = [_listed(leaf) for leaf in leaves]
     for column in columns[1:]:
         if len(column) != len(columns[0]):
             raise ValueError(f"Dimensions {len(columns[0])} and {len(column)} are not compatible")
@@ -557,8 +557,18 @@ def _mapped_composites(fn: Callable[[Any], Any], elems: Any, signature: Any) -> 
     return nest.pack_sequence_as(template, made)
 
 
+def _listed(leaf: Any) -> list[Any]:
+    """The rows of a tensor, or of a composite one."""
+    if hasattr(leaf, "_rows_in_dataset"):
+        rows: list[Any] = leaf._rows_in_dataset()
+        return rows
+    return unstack_sparse(leaf) if isinstance(leaf, SparseTensor) else list(leaf)
+
+
 def _stacked(component: int, like: Any, rows: list[Any]) -> Any:
     """What the function returned for each row, as one tensor of the kind that `like` is or describes."""
+    if rows and hasattr(rows[0], "_joined_in_dataset"):
+        return type(rows[0])._joined_in_dataset(rows)
     if hasattr(like, "ragged_rank"):
         return _stacked_ragged(component, like, rows)
     if not isinstance(like, (SparseTensor, SparseTensorSpec)):
