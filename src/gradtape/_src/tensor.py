@@ -429,23 +429,23 @@ class LazyTensor(Tensor):
     def of(lazy: memory.LazyArray) -> Tensor:
         """A new tensor with a lazy array."""
         tensor = LazyTensor()
-        _slot.__set__(tensor, lazy)
+        tensor_slot.__set__(tensor, lazy)
         tensor.uid = next_uid()
         return tensor
 
     @property
     def lazy(self) -> memory.LazyArray | None:
         """The lazy array; None once it has been computed."""
-        array = _slot.__get__(self)
+        array = tensor_slot.__get__(self)
         return array if type(array) is memory.LazyArray else None
 
     @property
     def array(self) -> Array:
         lazy = self.lazy
         if lazy is not None:
-            _slot.__set__(self, lazy.write())
+            tensor_slot.__set__(self, lazy.write())
             self.__class__ = Tensor  # type: ignore[assignment]
-        return _slot.__get__(self)
+        return tensor_slot.__get__(self)
 
     @property
     def dtype(self) -> DType:
@@ -472,7 +472,8 @@ class LazyTensor(Tensor):
         return lazy.write()
 
 
-_slot: Any = Tensor.__dict__["array"]
+tensor_slot: Any = Tensor.__dict__["array"]
+"""Where a tensor has its array: a subclass with another `array` keeps there what it computes it from."""
 
 
 def _static_shape(shape: tuple[Any, ...]) -> TensorShape:

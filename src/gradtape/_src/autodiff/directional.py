@@ -143,6 +143,9 @@ def second_tape(tape: Tape, recording: Any, target: Any, sources: list[Any]) -> 
     second.options = {name: on for name, on in tape.options.items() if name in ("check_numerics", "strong_zeros")}
     with float_errors_ignored():
         second._recording = recording.copy()
+        if tape._budget is not None:  # second derivatives keep no more than first ones
+            second._budget = tape._budget
+            second._budget.attach(second._recording)
         with second:
             second._op_logger = tape._op_logger  # it has the lines, and need not log more ops
             # The conversion of a sparse gradient is a step of the program that is differentiated again.

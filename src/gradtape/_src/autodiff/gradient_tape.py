@@ -65,7 +65,9 @@ class Tape:
     Additions to TensorFlow, off by default: `check_numerics` raises an error at the first NaN or Inf, forward or
     backward; `strong_zeros` preserves cotangents of exactly zero, so that the branch that `where` did not take cannot
     make a gradient NaN; `profile` measures every op; `lines` records the user's line of every op; `graph` lets what is
-    watched, and what is computed from it, run from graphs, as `tf.config.set_graph_mode("auto")` does for a program.
+    watched, and what is computed from it, run from graphs, as `tf.config.set_graph_mode("auto")` does for a program;
+    `memory_limit` (bytes, "2GB", or "25%" of the machine's memory) keeps only so much of the saved values, and computes
+    the others again when the backward pass reads them; `spill="disk"` writes them to files where that is faster.
 
     >>> import gradtape as tf
     >>> x = tf.Variable(3.0)
@@ -90,6 +92,7 @@ class Tape:
     _variables: Mapping[int, Variable] = MappingProxyType({})  # the watched ones of a record that is gone
     _used_at: Line | None = None  # the file and line of the gradient call that used it up
     options: Mapping[str, Any] = MappingProxyType({})  # what is switched on beyond TensorFlow's arguments
+    _budget: Any = None  # with `memory_limit`: see autodiff/budget.py
     _profiler: Any = None  # with `profile=True`: see inspect/profile.py
 
     def __init__(
@@ -102,6 +105,8 @@ class Tape:
         profile: bool = False,
         lines: bool | None = None,
         graph: bool = False,
+        memory_limit: int | str | None = None,
+        spill: str | None = None,
         **unknown: NoReturn,
     ) -> None:
         if unknown:
@@ -119,6 +124,9 @@ class Tape:
                 "graph": graph,
             }
             self.options = {name: value for name, value in chosen.items() if value}
+        if memory_limit is not None or spill is not None:
+            self._budget = budget_of(memory_limit, spill, self.options)
+            self.options = {**self.options, "memory_limit": self._budget.limit}
         self._log: list[Any] = []  # the fields of events: recording begins and ends, something is watched
 
     # -- recording ---------------------------------------------------------------------------------------------------
@@ -764,6 +772,8 @@ class Tape:
         if self._recording is not None:
             self._variables = self._recording.variables
             self._summary = self._recording.summarise()
+            if self._budget is not None:
+                self._budget.clear()
         self._recording = None
         caller = sys._getframe(2).f_back  # around this, the end of the gradient call and the method
         if caller is not None and not is_library(file := caller.f_code.co_filename):
@@ -816,6 +826,22 @@ class Tape:
 
     def _on_unconnected(self, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
         """Some sources have no gradient."""
+
+
+def budget_of(limit: Any, spill: Any, options: Mapping[str, Any]) -> Any:
+    """The budget of a tape with `memory_limit`."""
+    from gradtape._src.autodiff.budget import Budget, parse_limit
+
+    if spill not in (None, "disk"):
+        raise ValueError(f"spill is None or 'disk'; received {spill!r}.")
+    if limit is None:
+        raise ValueError(
+            "spill says where values go that exceed memory_limit: give a limit, such as memory_limit='2GB'."
+        )
+    for name in ("profile", "check_numerics", "graph"):
+        if name in options:
+            raise ValueError(f"memory_limit cannot be used together with {name}=True: both observe every op.")
+    return Budget(parse_limit(limit), spill)
 
 
 def sparsities() -> Any:

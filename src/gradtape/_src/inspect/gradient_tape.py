@@ -250,6 +250,12 @@ class GradientTape(Tape):
                 raise NeedsEagerError(
                     RuntimeError(f"GradientTape({name}=True) looks at every op, and a compiled program shows none.")
                 )
+        if self._budget is not None:
+            if current_graph() is not None:
+                raise NeedsEagerError(
+                    RuntimeError("GradientTape(memory_limit=…) drops values while the program runs, which XLA cannot.")
+                )
+            self._budget.attach(recording)
         if "profile" in self.options:
             from gradtape._src.inspect.profile import Profiler
 

@@ -13,6 +13,7 @@ from gradtape._src.inspect.op_table import Holding, holdings_of
 from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text
 
 if TYPE_CHECKING:
+    from gradtape._src.autodiff.budget import Outcome
     from gradtape._src.autodiff.gradient_tape import Tape
 
 
@@ -46,6 +47,9 @@ class MemoryReport(Report):
         self.holdings = holdings_of(tape, lines)
         """Every array, in the order in which they were saved."""
         self._state = tape._state()
+        self.limit: Outcome | None = None if tape._budget is None else tape._budget.outcome
+        """With `memory_limit`: bytes kept and their peak, how many values were dropped and ops run again, and for how
+        long."""
         records = [] if tape._recording is None else tape._recording.records
         self.records = len(records)
         self.saved = sum(h.nbytes for h in self.holdings if not _is_elsewhere(h))
@@ -70,6 +74,8 @@ class MemoryReport(Report):
         ]
         if not self.records:
             remarks = [f"Nothing is kept: the tape is {self._state}."]
+        if self.limit is not None:
+            remarks.append(_limit_text(self.limit))
         tables = [_table("Memory by op", "op", self.by_op, [] if self.by_line else remarks)]
         if self.by_line:
             tables.append(_table("Memory by line", "line", self.by_line, []))
@@ -98,6 +104,14 @@ class MemoryReport(Report):
             tables[-1].remarks = []
             tables.append(Table("Largest arrays", columns, cells, remarks))
         return tables
+
+
+def _limit_text(limit: Outcome) -> str:
+    """What a memory limit did, in a sentence."""
+    spilled = f", {bytes_text(limit.spilled)} written to files" if limit.spilled else ""
+    kept, dropped = bytes_text(limit.peak), plural(limit.dropped, "value")
+    again = f"{plural(limit.recomputed, 'op')} run again in {limit.seconds:.2f} s"
+    return f"The limit is {bytes_text(limit.limit)}: at most {kept} were kept, {dropped} dropped, {again}{spilled}."
 
 
 def _is_elsewhere(held: Holding) -> bool:

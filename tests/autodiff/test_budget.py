@@ -1,0 +1,221 @@
+"""A memory limit changes what a tape keeps, and no bit of a gradient."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from op_table import ROWS
+from random_programs import programs
+
+import gradtape as tf
+from gradtape._src.autodiff.budget import BOOKKEEPING, parse_limit
+
+
+def rnn(steps: int, width: int = 48) -> tuple[Any, list[tf.Variable]]:
+    rng = np.random.default_rng(0)
+    w = tf.Variable(rng.normal(size=(width, width)).astype("f") / width**0.5)
+    b = tf.Variable(np.zeros(width, "f"))
+    x = tf.constant(rng.normal(size=(steps, width, width)).astype("f"))
+
+    def loss() -> Any:
+        h = tf.zeros((width, width))
+        for i in range(steps):
+            h = tf.tanh(h @ w + x[i] + b)
+        return tf.reduce_sum(h * h)
+
+    return loss, [w, b]
+
+
+def convolutions(layers: int) -> tuple[Any, list[tf.Variable]]:
+    rng = np.random.default_rng(0)
+    filters = [tf.Variable(rng.normal(size=(3, 3, 4, 4)).astype("f") * 0.1) for _ in range(layers)]
+    x = tf.constant(rng.normal(size=(2, 8, 8, 4)).astype("f"))
+
+    def loss() -> Any:
+        h = x
+        for f in filters:
+            h = h + tf.nn.relu(tf.nn.conv2d(h, f, 1, "SAME"))
+        return tf.reduce_mean(h * h)
+
+    return loss, filters
+
+
+def gradients(program: tuple[Any, list[Any]], **options: Any) -> tuple[list[np.ndarray], Any]:
+    loss, variables = program
+    with tf.GradientTape(**options) as tape:
+        y = loss()
+    return [g.numpy() for g in tape.gradient(y, variables)], tape
+
+
+@pytest.mark.parametrize("spill", [None, "disk"])
+@pytest.mark.parametrize("divisor", [2, 4, 8])
+@pytest.mark.parametrize("program", [rnn(40), convolutions(30)], ids=["rnn", "residual"])
+def test_gradients_are_equal_to_the_bit(program, divisor, spill):
+    expected, _ = gradients(program)
+    _, tape = gradients(program, memory_limit="1GB")
+    peak, records = tape.memory_report().limit.peak, tape._budget._records
+    limit = peak // divisor + records * BOOKKEEPING
+    found, tape = gradients(program, memory_limit=limit, spill=spill)
+    for e, f in zip(expected, found, strict=True):
+        assert e.tobytes() == f.tobytes()
+    outcome = tape.memory_report().limit
+    assert outcome.dropped > 0
+    assert outcome.peak <= limit + 48 * 48 * 4, "one value more, before others are dropped"
+    assert outcome.recomputed > 0 or outcome.spilled > 0
+    assert outcome.recomputed < 6 * records, "values in between are kept while they are needed"
+    assert outcome.kept == 0
+
+
+@settings(deadline=None, max_examples=15)
+@given(example=programs())
+def test_random_programs(example):
+    function, args = example
+    tensors = [tf.constant(np.asarray(a, "float32")) for a in args]
+
+    def run(**options: Any) -> list[Any]:
+        with tf.GradientTape(**options) as tape:
+            tape.watch(tensors)
+            y = function(*tensors)
+        found = tape.gradient(y, tensors, unconnected_gradients="zero")
+        return [tf.convert_to_tensor(g).numpy().tobytes() for g in found]
+
+    assert run() == run(memory_limit=0) == run(memory_limit=0, spill="disk")
+
+
+def test_every_primitive_is_computed_again():
+    """With no memory at all each value that a rule reads is computed by the ops before it."""
+    for row in ROWS.values():
+        if not row.differentiable or row.error is not None or row.name in ("custom_gradient", "numpy_function"):
+            continue
+        sample = row.samples[0]
+
+        def run(row: Any = row, sample: Any = sample, **options: Any) -> list[Any]:
+            sources = [tf.constant(a) for a in sample.args]
+            floating = [s for s in sources if s.dtype.is_floating]
+            with tf.GradientTape(**options) as tape:
+                tape.watch(floating)
+                inputs = [s * 1.0 if s.dtype.is_floating else s for s in sources]
+                outputs = [y for y in tf.nest.flatten(row.call(*inputs, **sample.attrs)) if y.dtype.is_floating]
+                outputs = [y * y for y in outputs]
+            found = tape.gradient(outputs, floating, unconnected_gradients="zero") if outputs else []
+            return [np.asarray(tf.convert_to_tensor(g)).tobytes() for g in found]
+
+        assert run() == run(memory_limit=0), row.name
+
+
+def test_random_numbers_are_the_same_again():
+    x = tf.Variable(tf.ones((64, 64)))
+
+    def loss() -> Any:
+        h = x * 1.0
+        for _ in range(10):
+            h = tf.nn.dropout(tf.tanh(h), 0.5)
+        return tf.reduce_sum(h)
+
+    tf.random.set_seed(1)
+    expected, _ = gradients((loss, [x]))
+    tf.random.set_seed(1)
+    found, tape = gradients((loss, [x]), memory_limit=60_000)
+    assert np.array_equal(expected[0], found[0])
+    assert tape.memory_report().limit.recomputed > 0
+
+
+def test_second_order_and_jacobians():
+    loss, (w, b) = rnn(6, width=5)
+    for call in (
+        lambda tape, y: tape.hvp(y, [w, b], [tf.ones_like(w), tf.ones_like(b)]),
+        lambda tape, y: tape.hessian(y, [b])[0],
+        lambda tape, y: [tape.jacobian(y, b)],
+        lambda tape, y: [tape.jvp(y, [b], [tf.ones_like(b)])],
+    ):
+        results = []
+        for options in ({}, {"memory_limit": 0}):
+            with tf.GradientTape(**options) as tape:
+                y = loss()
+            results.append([t.numpy().tobytes() for t in call(tape, y)])
+        assert results[0] == results[1]
+
+
+def test_nested_and_persistent_tapes():
+    x = tf.Variable([0.3, 0.7])
+
+    def run(**options: Any) -> list[Any]:
+        with tf.GradientTape(persistent=True, **options) as outer:
+            with tf.GradientTape(**options) as inner:
+                y = tf.reduce_sum(tf.sin(tf.exp(x * x)))
+            slope = inner.gradient(y, x)
+        return [outer.gradient(slope, x).numpy().tolist() for _ in range(2)]
+
+    assert run() == run(memory_limit=0)
+
+
+def test_inside_and_around_functions():
+    x = tf.Variable([0.3, 0.7])
+
+    @tf.function
+    def inside(x: Any) -> Any:
+        with tf.GradientTape(memory_limit=0) as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.exp(tf.sin(x)))
+        return tape.gradient(y, x)
+
+    body = tf.function(lambda x: tf.exp(tf.sin(x)))
+    with tf.GradientTape(memory_limit=0) as tape:
+        y = tf.reduce_sum(body(x) * x)
+    around = tape.gradient(y, x)
+    with tf.GradientTape() as tape:
+        first = tf.reduce_sum(tf.exp(tf.sin(x)))
+    np.testing.assert_allclose(inside(tf.constant(x)), tape.gradient(first, x))
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.exp(tf.sin(x)) * x)
+    np.testing.assert_allclose(around, tape.gradient(y, x), rtol=1e-6)
+
+
+def test_memory_is_really_freed():
+    loss, variables = rnn(60, width=96)
+    peaks = []
+    for options in ({}, {"memory_limit": 60 * 96 * 96 * 4 // 4}):
+        gc.collect()
+        tracemalloc.start()
+        with tf.GradientTape(**options) as tape:
+            y = loss()
+        tape.gradient(y, variables)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 0.5 * peaks[0]
+
+
+def test_the_report_and_a_dropped_tape():
+    loss, variables = rnn(20)
+    with tf.GradientTape(memory_limit=100_000) as tape:
+        y = loss()
+    before = tape.memory_report()
+    assert before.saved <= 100_000
+    assert "The limit is" in str(before)
+    assert tape.gradient(y, variables)[0] is not None
+    assert "run again" in str(tape.memory_report())
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(1000, 1000), ("2GB", 2 * 10**9), ("1.5 MiB", 3 * 2**19), ("512", 512), (0, 0)]
+)
+def test_limits(limit, expected):
+    assert parse_limit(limit) == expected
+
+
+def test_bad_arguments():
+    assert 0 < parse_limit("50%") < 2**50
+    for limit in ("two", "2XB", -1, True, [1], "1.2.3GB", float("nan")):
+        with pytest.raises(ValueError, match="memory_limit is a number of bytes"):
+            tf.GradientTape(memory_limit=limit)
+    with pytest.raises(ValueError, match="spill is None or 'disk'"):
+        tf.GradientTape(memory_limit="1GB", spill="moon")
+    with pytest.raises(ValueError, match="give a limit"):
+        tf.GradientTape(spill="disk")
+    with pytest.raises(ValueError, match="together with profile=True"):
+        tf.GradientTape(memory_limit="1GB", profile=True)
