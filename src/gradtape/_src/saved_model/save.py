@@ -205,6 +205,8 @@ class Saver:
         declared = []
         for owner in range(len(self.found)):
             value = self.found[owner].value
+            if isinstance(value, SignatureMap) and self.found[owner].path == ("signatures",):
+                continue  # those of a loaded root, which `signatures` chooses from
             for name, function in _functions_of(value).items():
                 self.children[owner].append((name, self._function_object(function)))
                 if owner == 0 and getattr(function, "input_signature", None) is not None:
