@@ -8,6 +8,7 @@ calls Python, and one for which there may not be enough of it.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -184,16 +185,29 @@ class XlaExecutor:
         The memory of an accelerator is what limits a model, and it would be needed twice in the first call alone.
         """
         loan.keep_copies(arrays)
+        run = self._compiled_for(arrays, mode)
 
         def start() -> None:
-            results.extend(self(arrays, mode))
-            any(loan.committing(changing, self._program.new_values(results, len(changing))))
+            results.extend(run(*arrays))
+            commit(changing, self._program.new_values(results, len(changing)))
 
-        _apart(start)
+        _to_the_end(start)
 
     def run_apart(self, arrays: Sequence[Any], into: list[Any]) -> None:
         """Run it where no signal handler runs, and add what it gives to a list, also if an interrupt comes."""
-        _apart(lambda: into.append(self(arrays)))
+        run = self._compiled_for(arrays, NONE)
+        _to_the_end(lambda: into.append(run(*arrays)))
+
+    def _compiled_for(self, arrays: Sequence[Any], mode: Mode) -> Callable[..., Any]:
+        """The program, compiled where no signal handler runs. An interrupt leaves nothing but that undone."""
+        run: Any = self.checked(mode) if mode else self.jitted
+        with self._lock:
+            specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]
+            began = time.perf_counter()
+            _apart(lambda: run.lower(*arrays).compile())
+            if self.first_seconds is None:
+                self.specs, self.first_seconds = specs, time.perf_counter() - began
+        return run
 
     def _run_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], mode: Mode) -> tuple[Any, ...]:
         """Run it without giving memory away, to the end."""
@@ -274,6 +288,27 @@ def _apart(function: Callable[[], T]) -> T:
         return function()
 
     return apart(run)
+
+
+def _to_the_end(function: Callable[[], None]) -> None:
+    """Run a function where no signal handler runs, and return, or raise what a handler raises, when it has ended."""
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            function()
+        finally:
+            ended.set()
+
+    try:
+        _apart(run)
+    except BaseException:
+        ended.wait(_PATIENCE)
+        raise
+
+
+_PATIENCE = 10.0
+"""The seconds that an interrupt waits for a launch: one that was never begun does not end."""
 
 
 def _set_up_apart(run: Any) -> Callable[..., Any]:
