@@ -58,33 +58,29 @@ def _attention(keras: Any) -> Any:
     return keras.ops.dot_product_attention(x, x, x, flash_attention=True)
 
 
-def _no_v1() -> None:
-    v1 = tf.compat.v1
-    for call in (v1.Session, v1.disable_eager_execution, lambda: v1.placeholder(tf.float32)):
-        with pytest.raises(RuntimeError, match="TensorFlow 1"):
-            call()
-
-
 def _no_parameter_server() -> None:
     with pytest.raises(tf.errors.UnimplementedError):
         tf.distribute.ParameterServerStrategy(None)
 
 
-def _outside_of_version_2() -> None:
-    _no_v1()
+_QUEUES = ("FIFOQueue", "queue", "import_graph_def", "train.MonitoredSession", "train.start_queue_runners")
+_no_queues = absent(*(f"tf.compat.v1.{name}" for name in _QUEUES), "tf.queue", "tf.import_graph_def")
+
+
+def _outside() -> None:
+    _no_queues()
     _no_parameter_server()
     absent("tf.lite")()
 
 
 STATEMENTS: list[tuple[str, str, Callable[[], None]]] = [
-    ("README.md", "Not supported: graphs and sessions of TensorFlow 1", _outside_of_version_2),
-    ("coming-from.md", "TensorFlow 1, parameter servers, TensorFlow Lite", _outside_of_version_2),
+    ("README.md", "Not supported: parameter servers, TensorFlow Lite, queues and imported graphs", _outside),
+    ("coming-from.md", "| missing | parameter servers, TensorFlow Lite, queues and imported graphs", _outside),
     ("coming-from.md", "`jax.custom_jvp` | missing", absent("tf.custom_jvp", "tf.autodiff.custom_jvp")),
-    ("checkpoints.md", "Not supported: `tf.compat.v1.train.Saver`", absent("tf.compat.v1.train.Saver")),
     ("distributed-training.md", "## What is missing", _no_parameter_server),
     ("keras.md", "`Input(ragged=True)`) | not supported", of_keras(lambda k: k.Input((2,), ragged=True))),
     ("keras.md", "flash attention | not supported", of_keras(_attention)),
-    ("tensorflow1.md", "gradtape has no graphs and sessions of TensorFlow 1", _no_v1),
+    ("tensorflow1.md", "`MonitoredSession` are not supported", _no_queues),
 ]
 """(page, words of the statement, check that it holds)."""
 

@@ -55,7 +55,10 @@ assert device_lib.list_local_devices()[0].device_type == 'CPU'
         ("import tensorflow.estimator", "tf.estimator is not in gradtape: it was removed"),
         ("import tensorflow.summry", "Did you mean 'tensorflow.summary'"),
         ("import tensorflow as t; t.contrib", "tf.contrib is not in gradtape"),
-        ("import tensorflow as t; t.placeholder", "tf.placeholder is of TensorFlow 1"),
+        (
+            "import tensorflow as t; t.placeholder",
+            "tf.placeholder is a TensorFlow 1 name: use tf.compat.v1.placeholder",
+        ),
         ("from tensorflow.python.ops import array_ops; array_ops.nothing", "TensorFlow's private code"),
     ],
 )

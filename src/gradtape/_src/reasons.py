@@ -22,6 +22,8 @@ REASONS = [
     (r"tf\.data\.(IteratorSpec|experimental\.(service|DatasetInitializer|distributed_save|\w+_variant|get_model_proto|"
      r"\w*table_from_dataset|make_saveable_from_iterator|at|pad_to_cardinality))$",
      "machinery of TensorFlow's runtime"),
+    (r"train\.(\w+Hook|\w+Session|(im|ex)port_meta_graph|start_queue_runners|Supervisor)$",
+     "TensorFlow 1's managed sessions and queues; tf.compat.v1.Session runs graphs"),
     (r"train\.(ClusterDef|Coordinator|JobDef|Server|ServerDef)$", "servers of TensorFlow 1: see tf.distribute"),
     (r"train\.(CheckpointView|TrackableView)$", "use tf.train.list_variables and tf.train.load_variable"),
     (r"train\.experimental\.(\w*Shard\w*)$", "gradtape decides how checkpoints are divided into files"),
@@ -58,12 +60,12 @@ REASONS = [
 _FIRST = (
     r"app|ConfigProto|disable_eager_execution|disable_v2_behavior|enable_resource_variables|flags|get_collection|get_default_graph|"
     r"get_default_session|get_local_variable|get_variable|gfile|global_variables|global_variables_initializer|GPUOptions|"
-    r"InteractiveSession|layers|local_variables_initializer|logging|placeholder|placeholder_with_default|"
+    r"InteractiveSession|local_variables_initializer|logging|placeholder|placeholder_with_default|"
     r"reset_default_graph|Session|trainable_variables|variable_scope|"
-    r"train\.(\w*global_step|\w+Hook|\w+Session|(im|ex)port_meta_graph|start_queue_runners|Supervisor)"
+    r"train\.\w*global_step"
 )
 FIRST_VERSION = re.compile(rf"tf\.(compat\.v1\.)?({_FIRST})$")
-"""Names of TensorFlow 1 that mean sessions and graphs: they are in `tf.compat.v1` alone."""
+"""Names of TensorFlow 1 that are only in `tf.compat.v1`."""
 
 RENAMED = {
     "tf.assign": "variable.assign",
@@ -125,12 +127,12 @@ def missing_sentence(name: str) -> str | None:
     >>> missing_sentence("tf.lite")
     "tf.lite is not in gradtape: TensorFlow's own machinery"
     >>> missing_sentence("tf.to_float")
-    'tf.to_float is of TensorFlow 1: use tf.cast'
+    'tf.to_float is a TensorFlow 1 name: use tf.cast'
     """
     if name in RENAMED:
-        return f"{name} is of TensorFlow 1: use {RENAMED[name]}"
+        return f"{name} is a TensorFlow 1 name: use {RENAMED[name]}"
     if FIRST_VERSION.match(name):
-        return f"{name} is of TensorFlow 1, whose graphs and sessions are not in gradtape"
+        return f"{name} is a TensorFlow 1 name: use tf.compat.v1.{name.removeprefix('tf.').removeprefix('compat.v1.')}"
     why = reason(name)
     return None if why is None else f"{name} is not in gradtape: {why}"
 

@@ -142,9 +142,7 @@ def _why_missing(name: str, absent: str) -> str:
         return f"TensorFlow 1; since then {new}"
     if FIRST_VERSION.match(absent):
         older = f"tf.compat.v1.{absent.removeprefix('tf.compat.v1.').removeprefix('tf.')}"
-        if _find(older)[0] is not _ABSENT:
-            return f"TensorFlow 1; here as {older}"
-        return "TensorFlow 1: this part of its sessions and graphs is not in gradtape"
+        return f"TensorFlow 1; here as {older}"
     why = reason_within(name, absent)
     if why is not None:
         return why
