@@ -182,7 +182,7 @@ class settings(ContextDecorator):
 
     def __init__(self, *pairs: tuple[ContextVar[Any], Any]) -> None:
         self._pairs = pairs
-        self._outer: tuple[list[Any], ...] = ()
+        self._outer: tuple[list[tuple[ContextVar[Any], Any]], ...] = ()  # what to restore, for each entry
 
     def _recreate_cm(self) -> settings:
         again = copy(self)
@@ -190,7 +190,7 @@ class settings(ContextDecorator):
         return again
 
     def __enter__(self) -> Any:
-        self._outer = (*self._outer, [variable.get() for variable, _ in self._pairs])
+        self._outer = (*self._outer, [(variable, variable.get()) for variable, _ in self._pairs])
         try:
             for variable, value in self._pairs:
                 variable.set(value)
@@ -210,7 +210,7 @@ class settings(ContextDecorator):
             self._outer = self._outer[:-1]
 
     def _restore(self) -> None:
-        for (variable, _), before in zip(self._pairs, self._outer[-1], strict=True):
+        for variable, before in self._outer[-1]:
             variable.set(before)
 
 

@@ -7,8 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TextIO, TypeVar
+
+from gradtape._src.interrupts import contextmanager
 
 __all__ = ["Progress", "fits", "over", "waiting"]
 
@@ -64,8 +65,8 @@ def waiting(what: str) -> Iterator[None]:
         return
     timer = threading.Timer(SLOW, lambda: stream.write(f"{what} …\n"))
     timer.daemon = True
-    timer.start()
     try:
+        timer.start()
         yield
     finally:
         timer.cancel()

@@ -23,6 +23,7 @@ from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.core.index_sets import Ids, IndexSets
 from gradtape._src.core.primitive import Op, parameters
 from gradtape._src.core.tape import Record
+from gradtape._src.interrupts import float_errors_ignored
 
 Shape = tuple[int, ...]
 Rule = Callable[["OpCall"], Any]
@@ -115,7 +116,7 @@ def _factor(call: OpCall, position: int, rule: Any) -> Any:
     if not slots:
         return None
     one = np.ones(call.shape, call.dtypes[0])
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         found = _vjp_of_input(call, position, one, call.shapes[position] or (), saved)
     return np.broadcast_to(found, call.shape)
 

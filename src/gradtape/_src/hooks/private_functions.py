@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from gradtape._src.call_sites import logger
 from gradtape._src.devices import chosen, logical_devices
+from gradtape._src.interrupts import setting
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.raw_ops import public as raw_ops
 from gradtape._src.shape import TensorShape
@@ -137,14 +137,9 @@ def deprecated_alias(deprecated_name: str, name: str, func_or_class: Any, warn_o
     return deprecated(None, f"Please use {name} instead.", warn_once)(call)
 
 
-@contextmanager
-def silence() -> Iterator[None]:
+def silence() -> setting[bool]:
     """A block in which nothing is logged about functions that go away."""
-    token = _silent.set(True)
-    try:
-        yield
-    finally:
-        _silent.reset(token)
+    return setting(_silent, True)
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:

@@ -150,33 +150,24 @@ class variable_scope(settings):
             "dtype": dtype,
             "constraint": constraint,
         }
-        self._blocks: list[Any] = []
         super().__init__()
 
     def __enter__(self) -> Any:
+        scope, self._pairs = self._opened()
+        super().__enter__()
+        return scope
+
+    def _opened(self) -> tuple[Any, tuple[tuple[ContextVar[Any], Any], ...]]:
+        """What the block returns, and the context variables that it sets."""
         if default_graph() is None:
             name = getattr(self._given, "name", self._given) or self._default or ""
             inner = f"{_variable_prefix.get()}{name}/" if name else ""
             scope = name_scope(name).within(name_prefix.get())
-            self._pairs = (_variable_prefix, inner), (name_prefix, scope)
-            super().__enter__()
-            return scope if self._given is None or isinstance(self._given, str) else self._given
+            pairs = (_variable_prefix, inner), (name_prefix, scope)
+            return scope if self._given is None or isinstance(self._given, str) else self._given, pairs
         from gradtape._src.tf.v1.graphs.scopes import graph_variable_scope
 
-        opened, blocks = graph_variable_scope(
-            self._given, self._default, self._reuse, self._auxiliary, dict(self._options)
-        )
-        for block in blocks:
-            block.__enter__()
-        self._blocks.append(blocks)
-        return opened
-
-    def __exit__(self, *failure: Any) -> None:
-        if not self._blocks:
-            super().__exit__(*failure)
-            return
-        for block in reversed(self._blocks.pop()):
-            block.__exit__(*failure)
+        return graph_variable_scope(self._given, self._default, self._reuse, self._auxiliary, dict(self._options))
 
 
 def assign(

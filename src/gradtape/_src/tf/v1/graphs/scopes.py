@@ -95,8 +95,8 @@ def open_scope() -> VariableScope:
 
 def graph_variable_scope(
     name_or_scope: Any, default_name: str | None, reuse: Any, auxiliary_name_scope: bool, options: dict[str, Any]
-) -> tuple[VariableScope, list[Any]]:
-    """The scope that a `variable_scope` opens, and the blocks that it consists of."""
+) -> tuple[VariableScope, tuple[tuple[ContextVar[Any], Any], ...]]:
+    """The scope that a `variable_scope` opens, and the context variables that it sets."""
     from gradtape._src.tf.v1.graphs.default import get_default_graph
 
     if name_or_scope is None and default_name is None:
@@ -112,16 +112,16 @@ def graph_variable_scope(
         reuse = True
     inherited = {option: getattr(outer, option) for option in _INHERITED}
     inherited.update({option: value for option, value in options.items() if value is not None})
-    blocks: list[Any] = []
+    pairs: list[tuple[ContextVar[Any], Any]] = []
     names = name_prefix.get()
     if auxiliary_name_scope and last:
         names = scope_within(names, last)
-        blocks.append(setting(name_prefix, names))
+        pairs.append((name_prefix, names))
     scope = VariableScope(outer.reuse if reuse is None else reuse, full, names, **inherited)
-    blocks.append(setting(_scope, scope))
+    pairs.append((_scope, scope))
     opened = vars(get_default_graph()).setdefault("opened_scopes", {})
     opened[full] = opened.get(full, 0) + 1
-    return scope, blocks
+    return scope, tuple(pairs)
 
 
 def _unused(outer: VariableScope, default_name: str | None) -> str:
