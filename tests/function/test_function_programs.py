@@ -46,7 +46,6 @@ DIFFERENT: dict[str, str] = {
     "mi_text_eager": "text is no number of iterations",
     "sa_variables": "variables that change places are not traced again",
     "lf_shape": "the initial value is known while the function is traced",
-    "loop_ta": "a TensorArray that nothing was written to does not know the shape of its elements",
     "pf_spec_wrong": "the shape that was announced is checked",
     "tg_cond": "a constant that is made inside of the function and used in a branch",
     "while_dyn": "a loop whose shapes depend on values runs eagerly, and may change them",

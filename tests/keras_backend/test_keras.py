@@ -147,7 +147,7 @@ def test_gradtape_is_imported_for_keras_only_where_it_is_wanted(monkeypatch, tmp
     (tmp_path / "tensorflow.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     assert not hook.is_wanted(), "a TensorFlow that is installed is what was chosen"
-    assert keras_hook.backend_for("tensorflow") == ("gradtape" if keras_hook._who_asked else "tensorflow")
+    assert keras_hook.backend_for("tensorflow") == ("gradtape" if keras_hook._preferred_by else "tensorflow")
 
 
 @pytest.mark.slow

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src import threads
 from gradtape._src.arrays.dimensions import is_known_shape
-from gradtape._src.arrays.numpy.blocks import LARGE, blockwise
+from gradtape._src.arrays.numpy.blocks import blockwise
 from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
 from gradtape._src.graph.passes import Code
+from gradtape._src.graph.replay import is_blockwise
 
 ALLOCATING = frozenset({
     "conv", "conv_filter_grad", "conv_input_grad", "gate", "log_softmax", "matmul", "max_pool", "max_unpool", "relu",
@@ -80,15 +80,6 @@ def _takes_out(node: Node, kernel: Any) -> bool:
         return not node.attrs
     is_matrix = all(type(a) is Symbolic and len(a.shape) == 2 for a in node.args)
     return node.name == "matmul" and is_matrix and np.dtype(node.outputs[0].dtype).char in "fd"
-
-
-def _is_blockwise(node: Node) -> bool:
-    """Whether an op is elementwise and its result so large that it runs on several cores."""
-    op = registry.get(node.name)
-    if op is None or not op.elementwise or len(node.outputs) != 1 or threads.limit() == 1:
-        return False
-    shape = node.outputs[0].shape
-    return is_known_shape(shape) and prod(shape) >= LARGE
 
 
 class _Writer:
@@ -151,7 +142,7 @@ class _Writer:
     def _statement(self, i: int, node: Node) -> str:
         kernel = getattr(self._xp, node.name)
         function = f"{node.name}_{i}"
-        self.names[function] = blockwise(kernel) if _is_blockwise(node) else kernel
+        self.names[function] = blockwise(kernel) if is_blockwise(node) else kernel
         arguments = [self._text(a) for a in node.args]
         arguments += [f"{name}={self._text(value)}" for name, value in node.attrs.items()]
         target = self._reused(i, node, kernel)

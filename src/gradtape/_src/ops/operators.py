@@ -259,7 +259,6 @@ def attach(kind: type) -> None:
         setattr(kind, f"__{name}__", function)
     # Names of Python 2, which libraries that wrap tensors look up in the class.
     kind.__div__, kind.__rdiv__ = _old_divide, reflected(_old_divide)  # type: ignore[attr-defined]
-    kind.OVERLOADABLE_OPERATORS = OVERLOADABLE  # type: ignore[attr-defined]
 
 
 OVERLOADABLE = frozenset(
@@ -302,3 +301,4 @@ def _promoting(function: Operator, promote: Callable[[Any, Any], tuple[Any, Any]
 
 
 attach(Tensor)
+Tensor.OVERLOADABLE_OPERATORS = OVERLOADABLE  # type: ignore[attr-defined]

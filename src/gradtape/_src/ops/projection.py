@@ -16,6 +16,7 @@ import numpy as np
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.core.dispatch import primitive, register_function
 from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.structure import OpCall
 from gradtape._src.ops.batching import broadcast_rows
 
 BLOCK_ROWS = 256
@@ -146,6 +147,26 @@ def _both_batch(xp: Any, size: int, batched: list[bool], g: Any, *arrays: Any, a
     return (xp.reshape(loss, shape=tuple(labels.shape)), dx, dw, *db)
 
 
+def _structure(call: OpCall) -> Any:
+    """A loss, and the cotangent of a row of x, depend on that row and on all weights; those of weights on everything."""
+    sets, position = call.sets, call.op.args.index("x")
+    rows = [ids for ids in call.ids[:position] if ids is not None]
+    if (x := call.ids[position]) is not None:
+        rows.append(sets.union_over(x, (x.ndim - 1,)))
+    weights = [ids.reshape(-1) for ids in call.ids[position + 1 :] if ids is not None]
+    if weights:
+        rows.append(sets.union_over(np.concatenate(weights), (0,)))
+    own = sets.union(*rows)
+    if not call.op.outputs:
+        return np.broadcast_to(own, call.shape)
+    everything = sets.union_over(own.reshape(-1), (0,))
+    of_x, *of_weights = call.outputs
+    return (
+        np.broadcast_to(own[..., None] if own.ndim else own, of_x),
+        *[np.broadcast_to(everything, shape) for shape in of_weights],
+    )
+
+
 projected_cross_entropy = primitive(
     "projected_cross_entropy",
     ("x", "w", "labels", "bias"),
@@ -157,6 +178,7 @@ projected_cross_entropy = primitive(
     category="reduction",
     hazards=("softmax",),
     doc="The cross entropy of the logits x w + bias and class numbers.",
+    structure=_structure,
 )
 projected_cross_entropy_gradient = primitive(
     "projected_cross_entropy_gradient",
@@ -170,6 +192,7 @@ projected_cross_entropy_gradient = primitive(
     batch=_gradient_batch,
     category="reduction",
     doc="The derivatives of projected_cross_entropy with respect to x, w and the bias.",
+    structure=_structure,
 )
 
 

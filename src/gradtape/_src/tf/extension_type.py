@@ -459,11 +459,11 @@ def _own_fields(cls: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _type_hints(cls: Any) -> dict[str, Any]:
-    """The annotations of a class, where they are texts in the names of its module and of what its methods see."""
-    methods = [member for member in vars(cls).values() if isinstance(member, types.FunctionType)]
-    names = dict(vars(sys.modules.get(cls.__module__, typing)))
-    for method in methods:
-        names.update(method.__globals__)
+    """The annotations of a class; a text is evaluated with the names that the `class` statement sees."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (frame.f_globals is globals() or frame.f_globals["__name__"] == "abc"):
+        frame = frame.f_back
+    names = {**vars(sys.modules.get(cls.__module__, typing)), **frame.f_globals, **frame.f_locals}
     alone = type(cls.__name__, (), {"__annotations__": dict(vars(cls).get("__annotations__", {}))})
     return typing.get_type_hints(alone, names)
 

@@ -45,8 +45,8 @@ class Session:
     >>> with tf.Graph().as_default(), v1.Session() as session:
     ...     w = v1.get_variable("w", initializer=3.0)
     ...     session.run(v1.global_variables_initializer())
-    ...     session.run([w, w.assign_add(1.0)])
-    [3.0, 4.0]
+    ...     print(*session.run([w, w.assign_add(1.0)]))
+    3.0 4.0
     """
 
     def __init__(self, target: str = "", graph: Any = None, config: Any = None) -> None:
