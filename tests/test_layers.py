@@ -50,7 +50,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("tensor",),
     ("devices", "shape"),
     ("literals",),
-    ("nest", "dtypes", "processes"),
+    ("nest", "dtypes", "processes", "progress"),
     (
         "active",
         "buffers",
@@ -63,7 +63,6 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
         "lazy_names",
         "memory",
         "notebook",
-        "progress",
         "reasons",
         "threads",
         "typing",

@@ -148,7 +148,7 @@ def _both_batch(xp: Any, size: int, batched: list[bool], g: Any, *arrays: Any, a
 
 
 def _structure(call: OpCall) -> Any:
-    """A loss, and the cotangent of a row of x, depend on that row and on all weights; those of weights on everything."""
+    """Losses and cotangents of x depend on their own row and on all weights; cotangents of weights on everything."""
     sets, position = call.sets, call.op.args.index("x")
     rows = [ids for ids in call.ids[:position] if ids is not None]
     if (x := call.ids[position]) is not None:
