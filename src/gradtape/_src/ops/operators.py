@@ -259,6 +259,8 @@ def attach(kind: type) -> None:
         setattr(kind, f"__{name}__", function)
     # Names of Python 2, which libraries that wrap tensors look up in the class.
     kind.__div__, kind.__rdiv__ = _old_divide, reflected(_old_divide)  # type: ignore[attr-defined]
+    if kind is Tensor:  # variables do not have it, in TensorFlow neither
+        kind.OVERLOADABLE_OPERATORS = OVERLOADABLE  # type: ignore[attr-defined]
 
 
 OVERLOADABLE = frozenset(
@@ -301,4 +303,3 @@ def _promoting(function: Operator, promote: Callable[[Any, Any], tuple[Any, Any]
 
 
 attach(Tensor)
-Tensor.OVERLOADABLE_OPERATORS = OVERLOADABLE  # type: ignore[attr-defined]
