@@ -40,6 +40,7 @@ class Library:
     name     on PyPI, with the version that is tested
     needs    what else to install, with its own dependencies
     alone    what to install without dependencies, because TensorFlow is one of them
+    theirs   the same, for the environment with TensorFlow only
     tests    files and folders of its distribution, or () for the program in `library_programs`
     origin   the distribution that has the tests: "wheel" or "sdist", or the name of another project's
     options  arguments of pytest
@@ -51,6 +52,7 @@ class Library:
     version: str
     needs: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
+    theirs: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     origin: str = "wheel"
     options: tuple[str, ...] = ()
@@ -147,22 +149,34 @@ LIBRARIES = {
                 "tests/workflow/interfaces/run",
             ),
         ),
-        _library("tensorflow-probability", "0.25.0", needs=_PROBABILITY_NEEDS),
+        _library(
+            "tensorflow-probability",
+            "0.25.0",
+            needs=(*_PROBABILITY_NEEDS, "scipy"),
+            theirs=("tf-keras==2.21.0",),
+        ),
         _library(
             "deepxde",
             "1.15.0",
             needs=("scikit-learn", "scikit-optimize", "scipy", "matplotlib", *_PROBABILITY_NEEDS),
             alone=("tensorflow-probability==0.25.0",),
+            theirs=("tf-keras==2.21.0",),
         ),
         _library(
             "gpflow",
             "2.11.2",
             needs=("check_shapes", "deprecated", "lark", "multipledispatch", "scipy", "tabulate", *_PROBABILITY_NEEDS),
             alone=("tensorflow-probability==0.25.0",),
+            theirs=("tf-keras==2.21.0",),
         ),
         _library("keras-tuner", "1.4.8", needs=("kt-legacy", "six", "grpcio", "protobuf", "requests", "scikit-learn")),
         _library("keras-rs", "0.4.0"),
         _library("keras-hub", "0.32.0", needs=("regex", "kagglehub", "sentencepiece", "tokenizers")),
+        _library(
+            "bayesflow",
+            "2.0.12",
+            needs=("matplotlib", "networkx", "pandas", "scipy", "seaborn", "tqdm"),
+        ),
         _library(
             "spektral", "1.3.1", needs=("joblib", "lxml", "networkx", "pandas", "requests", "scikit-learn", "tqdm")
         ),
@@ -204,7 +218,8 @@ def _environment(library: Library, side: Side, folder: Path) -> Path:
     place = folder / side.name / library.name
     python = place / "bin" / "python"
     done = place / "installed.json"
-    wanted = [library.name, library.version, *library.needs, *library.alone]
+    theirs = library.theirs if side.name == "tensorflow" else ()
+    wanted = [library.name, library.version, *library.needs, *library.alone, *theirs]
     if done.exists() and json.loads(done.read_text()) == wanted:
         return python
     shutil.rmtree(place, ignore_errors=True)
@@ -214,7 +229,7 @@ def _environment(library: Library, side: Side, folder: Path) -> Path:
     Path(own, "base.pth").write_text(f"import site; site.addsitedir({base!r})\n")
     needs = ["pytest", *library.needs]
     _pip(python, *needs)
-    _pip(python, "--no-deps", f"{library.name}=={library.version}", *library.alone)
+    _pip(python, "--no-deps", f"{library.name}=={library.version}", *library.alone, *theirs)
     if side.name == "gradtape" and _output(str(python), "-c", _FIND_TENSORFLOW):
         raise SystemExit(f"{library.name}: pip has installed TensorFlow beside gradtape; list it in `alone`")
     done.write_text(json.dumps(wanted))

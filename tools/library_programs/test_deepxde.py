@@ -108,15 +108,11 @@ def test_operator_network():
     assert history.loss_train[-1].sum() < 0.5 * history.loss_train[0].sum()
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "rmsprop", "adamw"])
+@pytest.mark.parametrize("optimizer", ["sgd", "nadam"])
 def test_optimizers_and_decays(optimizer):
     data = dde.data.Function(dde.geometry.Interval(-1, 1), lambda x: x**2, 8, 8)
     model = dde.Model(data, network(1, width=8))
-    options = {"decay": ("inverse time", 50, 0.5)}
-    if optimizer == "adamw":
-        model.net.regularizer = ("l2", 1e-4)
-        options = {}
-    model.compile(optimizer, lr=0.001, **options)
+    model.compile(optimizer, lr=0.001, decay=("inverse time", 50, 0.5))
     history, _ = model.train(iterations=50, verbose=0)
     assert np.isfinite(history.loss_train[-1]).all()
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src.text.packed import Packed
+from gradtape._src.text.packed import Packed, packed_form
 
 _u64 = np.uint64
 Pair = tuple[ndarray, ndarray]
@@ -31,13 +31,13 @@ _K0, _K1, _K2 = _u64(0xC3A5C85C97CB3127), _u64(0xB492B66FBE98F273), _u64(0x9AE16
 _SHORT = _u64(0xFFFFFFFF)
 
 
-def fingerprint64(texts: Sequence[bytes]) -> ndarray:
+def fingerprint64(texts: Sequence[bytes] | Packed) -> ndarray:
     """FarmHash's Fingerprint64, the hash of `tf.strings.to_hash_bucket_fast` and `tf.fingerprint`.
 
     >>> [hex(int(h)) for h in fingerprint64([b"", b"hello"])]
     ['0x9ae16a3b2f90404f', '0xb48be5a931380ce8']
     """
-    packed = Packed(texts)
+    packed = packed_form(texts)
     found = np.full(len(texts), _K2)
     for shortest, longest, hashed in _BY_LENGTH:
         chosen = np.flatnonzero((packed.lengths >= shortest) & (packed.lengths <= longest))
@@ -174,13 +174,13 @@ _BY_LENGTH: tuple[tuple[int, float, Callable[[Packed, ndarray, ndarray], ndarray
 _MURMUR, _SEED = _u64(0xC6A4A7935BD1E995), _u64(0xDECAFCAFFE)
 
 
-def murmur64(texts: Sequence[bytes]) -> ndarray:
+def murmur64(texts: Sequence[bytes] | Packed) -> ndarray:
     """The 64-bit MurmurHash of `tf.strings.to_hash_bucket`.
 
     >>> int(murmur64([b"hello"])[0]) % (2**63 - 1)
     5943547241907780938
     """
-    packed = Packed(texts)
+    packed = packed_form(texts)
     found = _SEED ^ (packed.lengths.astype(_u64) * _MURMUR)
     for words, going in _words(packed):
         k = words * _MURMUR
@@ -216,13 +216,13 @@ def _tail(texts: Packed) -> ndarray:
 _INITIAL = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
 
 
-def siphash(texts: Sequence[bytes], key: tuple[int, int]) -> ndarray:
+def siphash(texts: Sequence[bytes] | Packed, key: tuple[int, int]) -> ndarray:
     """SipHash-2-4 with a key of two numbers, the hash of `tf.strings.to_hash_bucket_strong`.
 
     >>> hex(int(siphash([bytes(range(15))], (0x0706050403020100, 0x0F0E0D0C0B0A0908))[0]))
     '0xa129ca6149be45e5'
     """
-    packed = Packed(texts)
+    packed = packed_form(texts)
     state = [np.full(len(texts), _u64(word ^ (key[i % 2] % 2**64))) for i, word in enumerate(_INITIAL)]
     for words, going in _words(packed):
         part = [v[going] for v in state]

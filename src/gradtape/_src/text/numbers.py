@@ -11,6 +11,8 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.text import digits
+from gradtape._src.text.packed import Packed, packed_form
 
 _FLOAT = re.compile(
     rb"[ \t-\r]*([+-]?)(?:(inf(?:inity)?)|(nan(?:\(\w*\))?)|(0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?)"
@@ -35,47 +37,23 @@ class NumberError(ValueError):
 
 
 # -- text to numbers -------------------------------------------------------------------------------------------------
-def read_floats(texts: Sequence[bytes], dtype: Any) -> ndarray:
+def read_floats(texts: Sequence[bytes] | Packed, dtype: Any) -> ndarray:
     """Numbers of texts, in the nearest value of the dtype.
 
     >>> read_floats([b" 1.5", b"0x10", b"-inf"], np.float32).tolist()
     [1.5, 16.0, -inf]
     """
-    found = _plain_decimals(texts) if len(texts) > _FEW else None
-    numbers = np.array([_float(text) for text in texts], np.float64) if found is None else found
+    found = digits.read_decimals(packed_form(texts)) if len(texts) > _FEW else None
+    rows = texts.rows if isinstance(texts, Packed) else texts
+    numbers = np.array([_float(text) for text in rows], np.float64) if found is None else found
     if np.dtype(dtype) == np.float64:
         return numbers
     with float_errors_ignored():
         rounded = numbers.astype(np.float32)
     tied = np.flatnonzero((numbers.view(np.uint64) & _BEYOND_FLOAT) == _HALFWAY)
     for i in tied.tolist():  # rounded twice: the text decides on which side of the tie the number is
-        rounded[i] = _nearest_float(texts[i], rounded[i])
+        rounded[i] = _nearest_float(rows[i], rounded[i])
     return rounded
-
-
-def _plain_decimals(texts: Sequence[bytes]) -> ndarray | None:
-    """Numbers of up to 15 digits without an exponent, None if a text is something else.
-
-    The digits are read as integers; both these and the powers of ten are exact, so that their quotient is rounded once.
-    """
-    whole = b" ".join(texts) + b" "
-    if whole.translate(None, b"0123456789.+- "):
-        return None
-    data = np.frombuffer(whole, np.uint8)
-    ends, points = np.flatnonzero(data == 32), np.flatnonzero(data == 46)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    rows, first = np.searchsorted(ends, points), data[starts]
-    signed = (first == 43) | (first == 45)
-    if len(ends) != len(texts) or (np.diff(rows) < 1).any():
-        return None
-    digits, places = ends - starts - signed, np.zeros(len(texts), np.int64)
-    digits[rows] -= 1
-    places[rows] = ends[rows] - points - 1
-    signs = whole.count(b"+") + whole.count(b"-")
-    if signs != np.count_nonzero(signed) or digits.min() < 1 or digits.max() > 15:
-        return None
-    magnitude = np.fromstring(whole.translate(None, b".+-"), np.int64, sep=" ") / 10.0**places
-    return np.where(first == 45, -magnitude, magnitude)
 
 
 def _float(text: bytes) -> float:
@@ -103,25 +81,28 @@ def _nearest_float(text: bytes, rounded: np.float32) -> np.float32:
     return min([n for n in near if np.isfinite(n)], key=lambda n: (abs(Fraction(float(n)) - exact), n != rounded))
 
 
-def read_integers(texts: Sequence[bytes], dtype: Any) -> ndarray:
+def read_integers(texts: Sequence[bytes] | Packed, dtype: Any) -> ndarray:
     """Decimal integers of texts, which must be in the range of the dtype.
 
     >>> read_integers([b"12", b" -3 "], np.int32).tolist()
     [12, -3]
     """
     info = np.iinfo(dtype)
-    if len(texts) > _FEW and b"." not in b"".join(texts) and (found := _plain_decimals(texts)) is not None:
-        low, high = found.min(), found.max()
-        if low >= info.min and high <= info.max:
-            return found.astype(dtype)
+    if (
+        len(texts) > _FEW
+        and (found := digits.read_integers(packed_form(texts))) is not None
+        and found.min() >= info.min
+    ):
+        return found.astype(dtype)  # of eight digits at most
+    rows = texts.rows if isinstance(texts, Packed) else texts
     try:
-        if b"_" in b"".join(texts):
+        if b"_" in b"".join(rows):
             raise ValueError
-        numbers = list(map(int, texts))
+        numbers = list(map(int, rows))
     except ValueError:
-        raise NumberError(next(text for text in texts if _INTEGER.fullmatch(text) is None)) from None
+        raise NumberError(next(text for text in rows if _INTEGER.fullmatch(text) is None)) from None
     if numbers and (min(numbers) < info.min or max(numbers) > info.max):
-        raise NumberError(next(t for t, n in zip(texts, numbers, strict=True) if not info.min <= n <= info.max))
+        raise NumberError(next(t for t, n in zip(rows, numbers, strict=True) if not info.min <= n <= info.max))
     return np.array(numbers, dtype)
 
 

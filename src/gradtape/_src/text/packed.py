@@ -1,4 +1,9 @@
-"""Many texts as one buffer of bytes, which NumPy can compute on."""
+"""Many texts as one buffer of bytes, which NumPy can compute on.
+
+A function of texts whose results are parts of its inputs copies nothing: the results are places in the same buffer. A
+tensor of texts has such a buffer once a function needs it, or from the start where a function has made it, and the
+objects of Python for its elements once they are read.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +13,27 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-_SPACE = bytes(9)  # behind the last text, so that eight bytes can be read anywhere
+_SPARE = bytes(9)  # behind the last text, so that eight bytes can be read anywhere
 _BETWEEN = b"\0"
+_LONG = 256
+"""Texts with more bytes than this are joined by Python: NumPy writes all texts in rounds of eight bytes."""
 
 
 class Packed:
-    """Texts end to end, with a byte 0 in between: where each one starts, and how long it is.
+    """Texts in a buffer: where each one starts, and how long it is.
+
+    `is_apart` says whether the texts follow each other in the buffer with one byte in between, from its start on;
+    `short` keeps what an index of texts computes.
 
     >>> texts = Packed([b"ab", b"", b"c"])
-    >>> texts.starts.tolist(), texts.lengths.tolist()
-    ([0, 3, 4], [2, 0, 1])
+    >>> texts.starts.tolist(), texts.lengths.tolist(), texts.rows
+    ([0, 3, 4], [2, 0, 1], [b'ab', b'', b'c'])
     """
 
-    __slots__ = ("_words", "bytes", "lengths", "starts")
+    __slots__ = ("_is_ascii", "_rows", "_words", "bytes", "is_apart", "lengths", "short", "starts")
 
     def __init__(self, texts: Sequence[bytes]) -> None:
-        data = _BETWEEN.join(texts) + _SPACE
+        data = _BETWEEN.join(texts) + _SPARE
         self.bytes: ndarray = np.frombuffer(data, np.uint8)
         ends = np.flatnonzero(self.bytes[: len(data) - 8] == 0)
         if len(ends) == len(texts):  # faster than the length of each text
@@ -32,9 +42,138 @@ class Packed:
         else:  # some text has a byte 0
             self.lengths = np.fromiter(map(len, texts), np.int64, len(texts))
             self.starts = np.cumsum(self.lengths + 1) - self.lengths - 1
-        self._words: ndarray = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+        self.is_apart = True
+        self._words: ndarray | None = None
+        self._rows: list[bytes] | None = texts if type(texts) is list else list(texts)
+        self._is_ascii: bool | None = None
+        self.short: Any = None
+
+    @staticmethod
+    def at(buffer: ndarray, starts: ndarray, lengths: ndarray, is_apart: bool = False) -> Packed:
+        """Texts at these places of a buffer, which has eight bytes behind the last one."""
+        found = Packed.__new__(Packed)
+        found.bytes, found.starts, found.lengths, found.is_apart = buffer, starts, lengths, is_apart
+        found._words = found._rows = found._is_ascii = found.short = None
+        return found
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def ends(self) -> ndarray:
+        """Where each text ends."""
+        return self.starts + self.lengths
+
+    @property
+    def is_ascii(self) -> bool:
+        """Whether the buffer has no byte of another character."""
+        if self._is_ascii is None:
+            self._is_ascii = bool(self.bytes.max() < 128)
+        return self._is_ascii
+
+    @property
+    def rows(self) -> list[bytes]:
+        """The texts as objects of Python."""
+        if self._rows is None:
+            self._rows = self._unpacked()
+        return self._rows
+
+    def _unpacked(self) -> list[bytes]:
+        if not len(self):
+            return []
+        if self._is_compact():
+            apart = self.joined(_BETWEEN)
+            found = apart.bytes[: apart.starts[-1] + apart.lengths[-1]].tobytes().split(_BETWEEN)
+            if len(found) == len(self):
+                return found
+        data = self.bytes.tobytes()
+        return [data[a:b] for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
     def word(self, where: Any) -> ndarray:
         """The eight bytes at each place, as a number with the first byte lowest."""
-        found: ndarray = self._words[where]
-        return found
+        if self._words is None:
+            self._words = _as_words(self.bytes)
+        return self._words.take(where)
+
+    def _is_compact(self) -> bool:
+        """Whether NumPy joins these texts faster than Python."""
+        return self.is_apart or int(self.lengths.max(initial=0)) <= _LONG
+
+    def joined(self, between: bytes, after: ndarray | None = None) -> Packed:
+        """The same texts in a buffer of their own, with this text between them, or where `after` is true, nothing.
+
+        >>> texts = Packed([b"ab", b"", b"c"]).joined(b", ")
+        >>> texts.bytes[:7].tobytes()
+        b'ab, , c'
+        """
+        count, size = len(self), len(between)
+        if self.is_apart and size == 1 and after is None:
+            return self._apart(between)
+        gaps = np.int64(size) if after is None else np.where(after, 0, size)
+        whole = self.lengths + gaps
+        ends = np.cumsum(whole)
+        starts = ends - whole
+        total = int(ends[-1]) if count else 0
+        if not self._is_compact():
+            texts = self.rows
+            spaces = [between] * count if after is None else [b"" if a else between for a in after.tolist()]
+            data = b"".join([part for pair in zip(texts, spaces, strict=True) for part in pair])
+            return Packed.at(np.frombuffer(data + _SPARE, np.uint8), starts, self.lengths, size == 1 and after is None)
+        buffer = np.zeros(total + len(_SPARE), np.uint8)
+        self._copy(buffer, starts)
+        places = starts + self.lengths if after is None else (starts + self.lengths)[~after]
+        for i, byte in enumerate(between):
+            buffer[places + i] = byte
+        return Packed.at(buffer, starts, self.lengths, size == 1 and after is None)
+
+    def _apart(self, between: bytes) -> Packed:
+        """With another byte between the texts, where they have one already."""
+        places = self.ends[:-1]
+        if not len(places) or (self.bytes[places] == between[0]).all():
+            return self
+        buffer = self.bytes.copy()
+        buffer[places] = between[0]
+        return Packed.at(buffer, self.starts, self.lengths, True)
+
+    def _copy(self, buffer: ndarray, where: ndarray) -> None:
+        """Write the texts to increasing places of a buffer, eight bytes at a time.
+
+        The last bytes of a text bring up to seven others, over the first eight of the texts behind it. So the
+        first eight bytes of all texts are written last, in order.
+        """
+        words = _as_words(buffer)
+        for k in range(8 * (int(self.lengths.max(initial=1) - 1) // 8), 0, -8):
+            some = np.flatnonzero(self.lengths > k)
+            words[where[some] + k] = self.word(self.starts[some] + k)
+        words[where] = self.word(self.starts)
+
+    def chosen(self, where: ndarray) -> Packed:
+        """Some of the texts."""
+        return Packed.at(self.bytes, self.starts[where], self.lengths[where])
+
+    def mapped(self, buffer: bytes) -> Packed:
+        """Texts at the same places of another buffer."""
+        return Packed.at(np.frombuffer(buffer, np.uint8), self.starts, self.lengths, self.is_apart)
+
+
+def packed_form(texts: Sequence[bytes] | Packed) -> Packed:
+    """Texts packed, if they are not yet."""
+    return texts if isinstance(texts, Packed) else Packed(texts)
+
+
+def _as_words(buffer: ndarray) -> ndarray:
+    """Eight bytes from every place of a buffer on, as numbers."""
+    return np.ndarray((max(0, len(buffer) - 7),), "<u8", buffer, strides=(1,))
+
+
+def interleaved(columns: Sequence[Packed]) -> Packed:
+    """The first texts of all columns, then the second ones, and so on.
+
+    >>> interleaved([Packed([b"a", b"b"]), Packed([b"c", b"d"])]).rows
+    [b'a', b'c', b'b', b'd']
+    """
+    buffers = [column.bytes for column in columns]
+    before = np.cumsum([0, *map(len, buffers[:-1])])
+    starts = np.stack([column.starts + shift for column, shift in zip(columns, before, strict=True)], 1)
+    lengths = np.stack([column.lengths for column in columns], 1)
+    return Packed.at(np.concatenate(buffers), starts.ravel(), lengths.ravel())

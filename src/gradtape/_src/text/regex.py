@@ -12,6 +12,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src.text.packed import Packed
+
 Range = tuple[int, int]
 
 _LAST = 0x10FFFF
@@ -379,10 +384,10 @@ class Regex:
         text, self._can_be_empty = translated.whole()
         self._groups = translated.groups
         self._text = re.compile(text)
-        self._joined = self._ascii = None
+        self._joined = None
         if pattern.isascii() and "\0" not in pattern:
-            self._joined = re.compile(_Translator(pattern, joined=True).whole()[0].encode())
-            self._ascii = re.compile(_Translator(pattern, ascii=True).whole()[0].encode())
+            joined = _Translator(pattern, joined=True).whole()[0].encode()
+            self._joined, self._between = re.compile(joined), b"%b(?:%b)(?=%b)" % (_JOIN, joined, _JOIN)
 
     def replace(self, texts: Sequence[bytes], rewrite: bytes, everywhere: bool = True) -> list[bytes]:
         """Replace every match, or the first one of each text; `\\1` in the rewrite is what a group matched."""
@@ -395,11 +400,21 @@ class Regex:
                 return self._joined.sub(_template(pieces).encode(), whole).split(_JOIN)
         return [_bytes(self._replaced(_text(text), pieces, everywhere)) for text in texts]
 
-    def full_match(self, texts: Sequence[bytes]) -> list[bool]:
-        """Whether the pattern matches each text from its start to its end."""
-        if self._ascii is not None and b"".join(texts).isascii():
-            return [match is not None for match in map(self._ascii.fullmatch, texts)]
-        return [self._text.fullmatch(_text(text)) is not None for text in texts]
+    def full_match(self, texts: Packed) -> ndarray:
+        """Whether the pattern matches each text from its start to its end.
+
+        >>> Regex("a.*b").full_match(Packed([b"ab", b"abc"])).tolist()
+        [True, False]
+        """
+        if self._joined is not None and texts.is_ascii and len(texts):
+            whole = texts.joined(_JOIN)
+            data = _JOIN + whole.bytes[: int(whole.ends[-1])].tobytes() + _JOIN
+            if data.count(_JOIN) == len(texts) + 1:
+                places = [match.start() for match in re.compile(self._between).finditer(data)]
+                found = np.zeros(len(texts), bool)
+                found[np.searchsorted(whole.starts, places)] = True
+                return found
+        return np.array([self._text.fullmatch(_text(text)) is not None for text in texts.rows], bool)
 
     def _rewrite_pieces(self, rewrite: bytes, everywhere: bool) -> list[str | int] | None:
         """The parts of a rewrite: text, and numbers of groups. None means that RE2 replaces nothing."""

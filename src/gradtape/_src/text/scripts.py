@@ -9,6 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 _LAST = 0x10FFFF
+_COMMON = 0x10000
 
 
 @functools.cache
@@ -19,6 +20,14 @@ def _runs() -> tuple[ndarray, ndarray, list[str]]:
     return starts, np.array([int(number) for _, number, _ in lines], np.int32), [name for _, _, name in lines]
 
 
+@functools.cache
+def _common_scripts() -> ndarray:
+    """The numbers of the first code points, which most texts have, one by one."""
+    starts, numbers, _ = _runs()
+    found: ndarray = numbers[np.searchsorted(starts, np.arange(_COMMON), "right") - 1]
+    return found
+
+
 def script_of(codes: ndarray) -> ndarray:
     """The number of the script of each code point, -1 of what is none.
 
@@ -26,6 +35,8 @@ def script_of(codes: ndarray) -> ndarray:
     [25, 14, -1]
     """
     starts, numbers, _ = _runs()
+    if codes.size and codes.min() >= 0 and codes.max() < _COMMON:
+        return _common_scripts().take(codes)
     found = numbers[np.searchsorted(starts, codes, "right") - 1]
     return np.where((codes >= 0) & (codes <= _LAST), found, np.int32(-1))
 

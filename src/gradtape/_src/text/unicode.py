@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy import ndarray
 
+from gradtape._src.text.packed import Packed
+
 _PYTHON_NAMES = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}  # without a byte order mark, the big end comes first
 _MARKS = {
     "utf-16": ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")),
@@ -36,6 +38,14 @@ def codec(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except LookupError:
         raise UnknownEncodingError(encoding) from None
+
+
+def is_utf8(encoding: str) -> bool:
+    """Whether this is a name of UTF-8."""
+    try:
+        return codec(encoding) == "utf-8"
+    except UnknownEncodingError:
+        return False
 
 
 class Decoded:
@@ -151,10 +161,29 @@ def encode(codes: ndarray, counts: Sequence[int], encoding: str) -> list[bytes]:
     return [text[end - count : end].encode(name) for end, count in zip(ends, counts, strict=True)]
 
 
-def reencode(texts: list[bytes], encoding: str) -> list[bytes]:
-    """Texts in UTF-8 in another encoding."""
-    name = OUTPUT_ENCODINGS[encoding]
-    return texts if name == "utf-8" else [text.decode().encode(name) for text in texts]
+def reencode(texts: Packed, encoding: str) -> Packed | None:
+    """Texts in UTF-8 in another encoding; None if one of them is malformed.
+
+    >>> reencode(Packed(["é!".encode(), b""]), "UTF-16-BE").rows
+    [b'\\x00\\xe9\\x00!', b'']
+    """
+    name, some = OUTPUT_ENCODINGS[encoding], texts.lengths > 0
+    whole = texts.joined(b"")
+    data = whole.bytes[: int(texts.lengths.sum())]
+    continued = (data & 0xC0) == 0x80
+    if continued[whole.starts[some]].any():
+        return None
+    try:
+        text = data.tobytes().decode()
+    except UnicodeDecodeError:
+        return None
+    if name == "utf-8":
+        return texts
+    units = np.where(continued, 0, np.where((data >= 0xF0) & (name == "utf-16-be"), 2, 1))
+    until = np.concatenate([[0], np.cumsum(units)]) * (2 if name == "utf-16-be" else 4)
+    starts = until[whole.starts]
+    buffer = np.frombuffer(text.encode(name) + bytes(9), np.uint8)
+    return Packed.at(buffer, starts, until[whole.ends] - starts)
 
 
 def encode_each(codes: ndarray, encoding: str) -> ndarray:

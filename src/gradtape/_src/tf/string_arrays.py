@@ -14,7 +14,12 @@ from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph
 from gradtape._src.arrays.symbolic import is_known, only_eager
 from gradtape._src.conversion import convert, is_library, operand, wrap
 from gradtape._src.dtypes import DType, string
-from gradtape._src.tensor import Tensor
+from gradtape._src.memory import LazyArray
+from gradtape._src.tensor import LazyTensor, Tensor
+from gradtape._src.text.packed import Packed
+
+FEW = 64
+"""So many texts are computed one by one: NumPy does not pay for them, and they are not packed."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -69,6 +74,63 @@ def converted_texts(value: Any, argument: str = "") -> ndarray:
         return known(convert(value, string))
     except ValueError as error:
         raise ValueError(f"{argument}: {error}" if argument else str(error)) from None
+
+
+class Texts:
+    """The texts of a tensor: one by one in `rows`, or `packed`, whichever a function needs."""
+
+    __slots__ = ("_array", "_packed", "_tensor", "shape", "size")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._packed: Packed | None = tensor.__dict__.get("packed")
+        self._tensor, self._array = tensor, None if self._packed else known(tensor)
+        self.shape = tuple(tensor.shape.as_list()) if self._array is None else self._array.shape
+        self.size = len(self._packed) if self._array is None else self._array.size
+
+    @property
+    def is_large(self) -> bool:
+        """Whether to compute on the packed texts."""
+        return self.size > FEW
+
+    @property
+    def rows(self) -> list[bytes]:
+        """The texts one by one."""
+        return self._packed.rows if self._array is None else flat(self._array)
+
+    @property
+    def packed(self) -> Packed:
+        """The texts in one buffer, which the tensor keeps."""
+        if self._packed is None:
+            self._packed = Packed(self.rows)
+            if self.is_large:
+                self._tensor.__dict__["packed"] = self._packed
+        return self._packed
+
+
+def texts_in(value: Any, op: str, number: int = 0) -> Texts:
+    """The texts of an input that must be of strings."""
+    return Texts(input_of(value, string, op, number))
+
+
+def converted(value: Any, argument: str = "") -> Texts:
+    """The texts of an argument that is converted to strings before any op runs."""
+    try:
+        return Texts(convert(value, string))
+    except ValueError as error:
+        raise ValueError(f"{argument}: {error}" if argument else str(error)) from None
+
+
+def packed_tensor(texts: Packed, shape: Sequence[int]) -> Tensor:
+    """A string tensor of packed texts: objects of Python are made when its elements are read."""
+    if len(texts) <= FEW:
+        return string_tensor(texts.rows, shape)
+    tensor = LazyTensor.of(LazyArray(tuple(shape), np.dtype(object), (texts,), _unpacked))
+    tensor.__dict__["packed"] = texts
+    return tensor
+
+
+def _unpacked(shape: Sequence[int], texts: Packed) -> ndarray:
+    return string_array(texts.rows, shape)
 
 
 def flat(texts: ndarray) -> list[bytes]:

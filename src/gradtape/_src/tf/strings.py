@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,13 @@ from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, kept_in_gr
 from gradtape._src.conversion import is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
 from gradtape._src.tensor import Tensor
-from gradtape._src.text import hashing, numbers, regex, splitting
-from gradtape._src.text.packed import Packed
+from gradtape._src.text import digits, hashing, numbers, parts, regex, splitting
+from gradtape._src.text.packed import Packed, interleaved
 from gradtape._src.tf.arguments import allowed_text, as_int, text as text_attribute
 from gradtape._src.tf.string_arrays import (
+    FEW,
+    Texts,
+    converted,
     converted_texts,
     elementwise,
     flat,
@@ -27,9 +29,11 @@ from gradtape._src.tf.string_arrays import (
     is_ragged,
     known,
     nested_rows,
+    packed_tensor,
     ragged_rows,
     string_array,
     string_tensor,
+    texts_in,
     texts_of,
 )
 from gradtape._src.tf.unicode import (
@@ -49,13 +53,23 @@ _ALL_BYTES = np.array([bytes([i]) for i in range(256)], object)
 
 # -- letters ---------------------------------------------------------------------------------------------------------
 def _changed_case(input: Any, encoding: Any, op: str, ascii_only: Any, unicode: Callable[[str], str]) -> Tensor:
-    texts, name = texts_of(input, op), text_attribute(encoding, "encoding")
+    texts, name = texts_in(input, op), text_attribute(encoding, "encoding")
     if name not in ("", "utf-8"):
         raise errors.invalid_argument(f"only utf-8 or '' (no encoding) is supported, received {name}", op)
-    rows = flat(texts)
+    if texts.is_large and (not name or texts.packed.is_ascii):
+        return packed_tensor(texts.packed.mapped(ascii_only(texts.packed.bytes.tobytes())), texts.shape)
+    rows = texts.rows
     if name and not b"".join(rows).isascii():
-        return string_tensor([unicode(row.decode("utf-8", "replace")).encode() for row in rows], texts.shape)
+        return string_tensor(_changed_letters(rows, unicode), texts.shape)
     return string_tensor(list(map(ascii_only, rows)), texts.shape)
+
+
+def _changed_letters(rows: list[bytes], change: Callable[[str], str]) -> list[bytes]:
+    """Texts in another case, in one call: a byte 0 between them is no letter, and parts them for every rule."""
+    whole = b"\0".join(rows)
+    if whole.count(0) == len(rows) - 1:
+        return change(whole.decode("utf-8", "replace")).encode().split(b"\0")
+    return [change(row.decode("utf-8", "replace")).encode() for row in rows]
 
 
 @elementwise
@@ -85,8 +99,10 @@ def strip(input: Any, name: str | None = None) -> Any:
     >>> tf.strings.strip([" a b ", "c\\n"]).numpy().tolist()
     [b'a b', b'c']
     """
-    texts = texts_of(input, "StringStrip")
-    return string_tensor(list(map(bytes.strip, flat(texts))), texts.shape)
+    texts = texts_in(input, "StringStrip")
+    if texts.is_large and (found := parts.stripped(texts.packed)) is not None:
+        return packed_tensor(found, texts.shape)
+    return string_tensor(list(map(bytes.strip, texts.rows)), texts.shape)
 
 
 # -- lengths and parts -----------------------------------------------------------------------------------------------
@@ -97,20 +113,11 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     >>> tf.strings.length(["abc", "é"]).numpy().tolist(), tf.strings.length("é", unit="UTF8_CHAR").numpy().item()
     ([3, 2], 1)
     """
-    texts = texts_of(input, "StringLength")
-    rows = flat(texts)
-    if allowed_text(unit, "unit", _UNITS, "StringLength") == "UTF8_CHAR" and not b"".join(rows).isascii():
-        return wrap(_character_counts(rows).reshape(texts.shape))
-    return wrap(np.fromiter(map(len, rows), np.int32, len(rows)).reshape(texts.shape))
-
-
-def _character_counts(rows: list[bytes]) -> ndarray:
-    """How many characters each text has: the bytes that do not continue one in UTF-8."""
-    packed = Packed(rows)
-    before = np.zeros(len(packed.bytes) + 1, np.int32)
-    np.cumsum((packed.bytes & 0xC0) != 0x80, out=before[1:])
-    counts: ndarray = before[packed.starts + packed.lengths] - before[packed.starts]
-    return counts
+    texts = texts_in(input, "StringLength")
+    by_characters = allowed_text(unit, "unit", _UNITS, "StringLength") == "UTF8_CHAR"
+    packed = texts.packed
+    counts = parts.character_counts(packed) if by_characters and len(packed) else packed.lengths
+    return wrap(counts.astype(np.int32).reshape(texts.shape))
 
 
 @elementwise
@@ -122,21 +129,30 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
     >>> tf.strings.substr(["hello", "world"], 1, 3).numpy().tolist()
     [b'ell', b'orl']
     """
-    texts = texts_of(input, "Substr")
+    texts = texts_in(input, "Substr")
     starts, counts = _positions(pos, len)
     characters = allowed_text(unit, "unit", _UNITS, "Substr") == "UTF8_CHAR"
-    if not starts.ndim and (parts := _equal_parts(texts, int(starts), int(counts), characters)) is not None:
-        return string_tensor(parts, texts.shape)
-    if texts.shape != starts.shape:
+    packed, shape = texts.packed, texts.shape
+    if starts.ndim and shape != starts.shape:
         try:
-            shape = np.broadcast_shapes(texts.shape, starts.shape)
+            shape = np.broadcast_shapes(shape, starts.shape)
         except ValueError:
             raise errors.incompatible_shapes("Substr", texts.shape, starts.shape) from None
-        texts, starts, counts = (np.broadcast_to(part, shape) for part in (texts, starts, counts))
-    rows, where, many = flat(texts), starts.ravel().tolist(), counts.ravel().tolist()
-    if not characters or b"".join(rows).isascii():
-        return string_tensor(_parts(rows, where, many, characters), texts.shape)
-    return string_tensor([_characters(*row) for row in zip(itertools.count(), rows, where, many)], texts.shape)
+        packed = packed.chosen(np.broadcast_to(np.arange(texts.size).reshape(texts.shape), shape).ravel())
+        starts, counts = (np.broadcast_to(part, shape) for part in (starts, counts))
+    if not packed.starts.size:
+        return string_tensor([], shape)
+    try:
+        find = parts.characters if characters else parts.substrings
+        return packed_tensor(find(packed, starts.ravel(), counts.ravel()), shape)
+    except parts.PositionError as error:
+        raise _out_of_range(packed.rows[error.index], starts.ravel(), error.index, characters) from None
+
+
+def _out_of_range(text: bytes, starts: ndarray, i: int, characters: bool) -> errors.InvalidArgumentError:
+    shown = "" if characters else f" b'{text.decode('utf-8', 'backslashreplace')}'"
+    start = int(starts[i if starts.size > 1 else 0])
+    return errors.invalid_argument(f"pos {start} out of range for string{shown} at index {i}", "Substr")
 
 
 def _positions(pos: Any, count: Any) -> tuple[ndarray, ndarray]:
@@ -158,51 +174,6 @@ def _positions(pos: Any, count: Any) -> tuple[ndarray, ndarray]:
     return found
 
 
-def _equal_parts(texts: ndarray, start: int, count: int, characters: bool) -> list[bytes] | None:
-    """The same part of every text, None if there is a text that needs another treatment."""
-    rows = flat(texts)
-    if start < 0 or count < 0 or min(map(len, rows), default=0) < start:
-        return None
-    if characters and not b"".join(rows).isascii():
-        return _equal_characters(rows, start, count)
-    return list(map(operator.itemgetter(slice(start, start + count)), rows))
-
-
-def _equal_characters(rows: list[bytes], start: int, count: int) -> list[bytes] | None:
-    """The same part of every text by characters; None where the texts are no UTF-8, have a byte 0, or are too short."""
-    try:
-        texts = b"\0".join(rows).decode().split("\0")
-    except UnicodeDecodeError:
-        return None
-    if len(texts) != len(rows) or min(map(len, texts)) < start:
-        return None
-    return "\0".join(map(operator.itemgetter(slice(start, start + count)), texts)).encode().split(b"\0")
-
-
-def _parts(rows: list[bytes], starts: list[int], counts: list[int], characters: bool) -> list[bytes]:
-    """Parts by bytes. A negative count goes to the end."""
-    for i, (row, start) in enumerate(zip(rows, starts, strict=True)):
-        if not -len(row) <= start <= len(row):
-            shown = "" if characters else f" b'{row.decode('utf-8', 'backslashreplace')}'"
-            raise errors.invalid_argument(f"pos {start} out of range for string{shown} at index {i}", "Substr")
-    firsts = [start + len(row) if start < 0 else start for row, start in zip(rows, starts, strict=True)]
-    return [
-        row[first : first + count if count >= 0 else None]
-        for row, first, count in zip(rows, firsts, counts, strict=True)
-    ]
-
-
-def _characters(i: int, row: bytes, start: int, count: int) -> bytes:
-    """A part by characters of UTF-8."""
-    places = [at for at, byte in enumerate(row) if not at or byte & 0xC0 != 0x80]
-    if not -len(places) <= start <= len(places):
-        raise errors.invalid_argument(f"pos {start} out of range for string at index {i}", "Substr")
-    first = start + len(places) if start < 0 else start
-    last = first + count if count >= 0 else len(places)
-    places.append(len(row))
-    return row[places[first] : places[min(last, len(places) - 1)]]
-
-
 # -- joining ---------------------------------------------------------------------------------------------------------
 @kept_in_graph("strings.join")
 def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
@@ -214,11 +185,11 @@ def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
     if not isinstance(inputs, (list, tuple, Tensor, ndarray)):
         raise TypeError(f"Expected list for 'inputs' argument to 'string_join' Op, not {inputs!r}.")
     between = text_attribute(separator, "separator").encode()
-    parts: list[Any] = list(inputs)
-    if any(map(is_ragged, parts)):
-        return _join_ragged(parts, separator)
-    arrays = [converted_texts(part) for part in parts]
-    shapes = [part.shape for part in arrays if part.shape]
+    given: list[Any] = list(inputs)
+    if any(map(is_ragged, given)):
+        return _join_ragged(given, separator)
+    columns = [converted(part) for part in given]
+    shapes = [part.shape for part in columns if part.shape]
     for shape in shapes:
         if shape != shapes[0]:
             raise errors.invalid_argument(
@@ -226,17 +197,17 @@ def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
             )
     shape = shapes[0] if shapes else ()
     size = int(np.prod(shape))
-    columns: list[Iterable[bytes]] = [flat(a) if a.shape or not shapes else [a.item()] * size for a in arrays]
-    return string_tensor(_joined(columns, between) if columns else [b""], shape)
+    if size > FEW:
+        return packed_tensor(_joined_columns(columns, size, between), shape)
+    rows = [column.rows if column.shape or not shapes else column.rows * size for column in columns]
+    return string_tensor(list(map(between.join, zip(*rows, strict=True))) if rows else [b""], shape)
 
 
-def _joined(columns: list[Iterable[bytes]], between: bytes) -> list[bytes]:
-    if len(columns) == 2:
-        left, right = columns
-        if not between:
-            return list(map(operator.add, left, right))
-        return [a + between + b for a, b in zip(left, right, strict=True)]
-    return list(map(between.join, zip(*columns, strict=True)))
+def _joined_columns(columns: list[Texts], size: int, between: bytes) -> Packed:
+    """The texts of each row of some columns joined; a single text goes with every row."""
+    each = np.zeros(size, np.int64)
+    packed = [column.packed if column.shape else column.packed.chosen(each) for column in columns]
+    return parts.joined_rows(interleaved(packed), np.full(size, len(packed)), between)
 
 
 def _join_ragged(parts: list[Any], separator: str) -> Any:
@@ -269,8 +240,13 @@ def reduce_join(
 
 
 def _reduce_join(inputs: Any, axis: Any, keepdims: bool, between: bytes) -> Tensor:
-    texts = texts_of(inputs, "ReduceJoin")
-    axes = _axes(axis, texts.ndim)
+    found = texts_in(inputs, "ReduceJoin")
+    axes = _axes(axis, len(found.shape))
+    if found.is_large and axes == [len(found.shape) - 1]:
+        *outer, last = found.shape
+        joined = parts.joined_rows(found.packed, np.full(found.size // last, last), between)
+        return packed_tensor(joined, (*outer, 1) if keepdims else outer)
+    texts = string_array(found.rows, found.shape)
     kept = [a for a in range(texts.ndim) if a not in axes]
     shape = [texts.shape[a] for a in kept]
     rows = texts.transpose([*kept, *reversed(axes)]).reshape(int(np.prod(shape)), -1 if texts.size else 0).tolist()
@@ -316,11 +292,10 @@ def _join_ragged_axis(inputs: Any, axis: int, between: bytes) -> Any:
         values = inputs.values
         joined = _join_ragged_axis(values, axis - 1, between) if is_ragged(values) else None
         return inputs.with_values(_reduce_join(values, axis - 1, False, between) if joined is None else joined)
-    starts, limits = known(inputs.row_starts()), known(inputs.row_limits())
     if axis == 1 and not is_ragged(inputs.values) and inputs.values.shape.rank == 1:
-        values = flat(known(inputs.values))
-        rows = [between.join(values[a:b]) for a, b in zip(starts.tolist(), limits.tolist(), strict=True)]
-        return string_tensor(rows, (len(rows),))
+        lengths = known(inputs.row_lengths())
+        joined = parts.joined_rows(texts_in(inputs.values, "ReduceJoin").packed, lengths, between)
+        return packed_tensor(joined, lengths.shape)
     from gradtape._src.tf import ragged
 
     lists = inputs.to_list()
@@ -393,7 +368,7 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
     if is_ragged(input):
         return nested_rows(split, input, sep, maxsplit)
     try:
-        texts = converted_texts(input, "input")
+        texts = converted(input, "input")
     except NeedsEagerError as error:
         return in_graph("strings.split", (input, sep, maxsplit), {}, error)
     between = texts_of("" if sep is None else sep, "StringSplitV2", 1)
@@ -401,8 +376,12 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
         raise errors.invalid_argument(
             f"sep must be a scalar, got shape: {errors.brackets(between.shape)}", "StringSplitV2"
         )
-    parts, counts = splitting.split(flat(texts), between.item(), as_int(maxsplit, "maxsplit"))
-    return ragged_rows(string_tensor(parts, (len(parts),)), counts, texts.shape)
+    separator, most = between.item(), as_int(maxsplit, "maxsplit")
+    if texts.is_large and most < 0 and len(separator) < 2:
+        found, counts = parts.split(texts.packed, separator)
+        return ragged_rows(packed_tensor(found, (len(found),)), counts, texts.shape)
+    rows, counts = splitting.split(texts.rows, separator, most)
+    return ragged_rows(string_tensor(rows, (len(rows),)), counts, texts.shape)
 
 
 def bytes_split(input: Any, name: str | None = None) -> Any:
@@ -465,9 +444,8 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
     [True, False]
     """
     op = "StaticRegexFullMatch" if isinstance(pattern, (str, bytes)) else "RegexFullMatch"
-    texts = texts_of(input, op)
-    found = _compiled(_pattern(pattern, op), op).full_match(flat(texts))
-    return wrap(np.array(found, bool).reshape(texts.shape))
+    texts = texts_in(input, op)
+    return wrap(_compiled(_pattern(pattern, op), op).full_match(texts.packed).reshape(texts.shape))
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
@@ -479,12 +457,13 @@ def to_number(input: Any, out_type: Any = float32, name: str | None = None) -> A
     ([1.5, -inf], 7)
     """
     op, dtype = "StringToNumber", as_dtype(out_type)
-    texts = texts_of(input, op)
+    texts = texts_in(input, op)
     if dtype.name not in ("float32", "float64", "int32", "int64", "uint32", "uint64"):
         raise errors.unsupported_dtype(op, dtype, "float, double, int32, int64, uint32, uint64", "out_type")
     read = numbers.read_floats if dtype.is_floating else numbers.read_integers
     try:
-        return wrap(read(flat(texts), dtype.numpy_dtype).reshape(texts.shape))
+        found = read(texts.packed if texts.is_large else texts.rows, dtype.numpy_dtype)
+        return wrap(found.reshape(texts.shape))
     except numbers.NumberError as error:
         shown = error.text.decode("utf-8", "backslashreplace")
         raise errors.invalid_argument(f"StringToNumberOp could not correctly convert string: {shown}", op) from None
@@ -517,8 +496,14 @@ def as_string(
     elif x.dtype.is_bool:
         found = np.where(row, b"true", b"false").astype(object).tolist()
     elif x.dtype.is_integer:
+        if row.size > FEW and not fill and width < 0 and (packed := digits.write_integers(row)) is not None:
+            return packed_tensor(packed, values.shape)
         found = numbers.write_integers(row, fill, width)
     else:
+        if row.size > FEW and letter == "f" and not fill and width < 0 and not x.dtype.is_complex:
+            packed = digits.write_decimals(row, 6 if precision < 0 else precision)
+            if packed is not None:
+                return packed_tensor(packed, values.shape)
         write = numbers.write_complex if x.dtype.is_complex else numbers.write_floats
         found = write(row, letter, fill, width, precision)
     return string_tensor(found, values.shape)
@@ -593,9 +578,9 @@ def _buckets(count: Any, op: str) -> np.uint64:
     return np.uint64(buckets)
 
 
-def _in_buckets(input: Any, count: Any, op: str, hashed: Callable[[list[bytes]], ndarray]) -> Tensor:
-    texts = texts_of(input, op)
-    found = hashed(flat(texts)) % _buckets(count, op)
+def _in_buckets(input: Any, count: Any, op: str, hashed: Callable[[Packed], ndarray]) -> Tensor:
+    texts = texts_in(input, op)
+    found = hashed(texts.packed) % _buckets(count, op)
     return wrap(found.astype(np.int64).reshape(texts.shape))
 
 
@@ -698,29 +683,18 @@ def ngrams(
 def _plain_ngrams(data: Any, width: int, between: bytes) -> Any:
     """N-grams of one width without padding: parts of all texts joined."""
     if not is_ragged(data):
-        texts = converted_texts(data, "data")
-        if not texts.ndim:
+        texts = converted(data, "data")
+        if not texts.shape:
             raise ValueError("Data must have rank>0")
-        size = texts.shape[-1]
-        found = _neighbours(flat(texts), np.full(texts.size // size if size else 0, size), width, between)
-        return string_tensor(found, (*texts.shape[:-1], max(0, size - width + 1)))
+        *outer, size = texts.shape
+        lengths = np.full(texts.size // size if size else 0, size)
+        found = parts.neighbours(texts.packed, lengths, width, between)
+        return packed_tensor(found, (*outer, max(0, size - width + 1)))
     if is_ragged(data.values) or data.values.shape.rank > 1:
         return data.with_values(_plain_ngrams(data.values, width, between))
     lengths = np.diff(known(data.row_splits))
-    found = _neighbours(flat(converted_texts(data.values, "data")), lengths, width, between)
-    return ragged_rows(string_tensor(found, (len(found),)), np.maximum(lengths - width + 1, 0), (len(lengths),))
-
-
-def _neighbours(texts: list[bytes], lengths: ndarray, width: int, between: bytes) -> list[bytes]:
-    """Every `width` neighbours within rows of these lengths, joined."""
-    whole = between.join(texts)
-    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
-    ends = np.cumsum(sizes + len(between)) - len(between)
-    counts = np.maximum(lengths - width + 1, 0)
-    first = np.cumsum(lengths) - lengths - (np.cumsum(counts) - counts)  # of a row, less that of its n-grams
-    chosen = np.arange(counts.sum()) + np.repeat(first, counts)
-    starts = ends[chosen] - sizes[chosen]
-    return [whole[a:b] for a, b in zip(starts.tolist(), ends[chosen + (width - 1)].tolist(), strict=True)]
+    found = parts.neighbours(converted(data.values, "data").packed, lengths, width, between)
+    return ragged_rows(packed_tensor(found, (len(found),)), np.maximum(lengths - width + 1, 0), (len(lengths),))
 
 
 def _ngrams(data: Any, made: Callable[[list[bytes]], list[bytes]]) -> Any:

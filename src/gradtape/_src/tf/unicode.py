@@ -19,8 +19,10 @@ from gradtape._src.tf.string_arrays import (
     input_of,
     is_ragged,
     known,
+    packed_tensor,
     ragged_rows,
     string_tensor,
+    texts_in,
     texts_of,
 )
 
@@ -37,13 +39,13 @@ def _replacement(char: Any, op: str) -> int:
 
 
 def _decoded(
-    texts: ndarray, encoding: Any, policy: Any, replacement: Any, control_characters: bool, op: str
+    texts: list[bytes], encoding: Any, policy: Any, replacement: Any, control_characters: bool, op: str
 ) -> codecs.Decoded:
     name = text_attribute(encoding, "input_encoding")
     policy = allowed_text(policy, "errors", _POLICIES, op)
     code = _replacement(replacement, op)
     try:
-        return codecs.decode(flat(texts), name).replace(policy, code, bool(control_characters))
+        return codecs.decode(texts, name).replace(policy, code, bool(control_characters))
     except codecs.UnknownEncodingError:
         raise invalid_argument(f"Could not create converter for input encoding: {name}", op) from None
     except codecs.MalformedError:
@@ -69,7 +71,7 @@ def unicode_decode(
         )
         return input.with_flat_values(decoded)
     texts = texts_of(input, "UnicodeDecode")
-    found = _decoded(texts, input_encoding, errors, replacement_char, replace_control_characters, "UnicodeDecode")
+    found = _decoded(flat(texts), input_encoding, errors, replacement_char, replace_control_characters, "UnicodeDecode")
     return ragged_rows(wrap(found.codes), found.counts, texts.shape)
 
 
@@ -92,7 +94,7 @@ def unicode_decode_with_offsets(
         codes, offsets = unicode_decode_with_offsets(input.flat_values, *options)
         return input.with_flat_values(codes), input.with_flat_values(offsets)
     texts = texts_of(input, "UnicodeDecodeWithOffsets")
-    found = _decoded(texts, *options, "UnicodeDecodeWithOffsets")
+    found = _decoded(flat(texts), *options, "UnicodeDecodeWithOffsets")
     offsets = wrap(found.offsets.astype(np.int64, copy=False))
     return ragged_rows(wrap(found.codes), found.counts, texts.shape), ragged_rows(offsets, found.counts, texts.shape)
 
@@ -121,7 +123,7 @@ def unicode_split_with_offsets(
         parts, offsets = unicode_split_with_offsets(input.flat_values, input_encoding, errors, replacement_char)
         return input.with_flat_values(parts), input.with_flat_values(offsets)
     texts = texts_of(input, "UnicodeDecodeWithOffsets")
-    found = _decoded(texts, input_encoding, errors, replacement_char, False, "UnicodeDecodeWithOffsets")
+    found = _decoded(flat(texts), input_encoding, errors, replacement_char, False, "UnicodeDecodeWithOffsets")
     encoding = allowed_text(input_encoding, "output_encoding", _WRITTEN, "UnicodeEncode")
     parts = wrap(codecs.encode_each(found.codes, encoding))
     offsets = wrap(found.offsets.astype(np.int64, copy=False))
@@ -144,11 +146,15 @@ def unicode_transcode(
     [b'\\x00\\xe9']
     """
     op = "UnicodeTranscode"
-    texts = texts_of(input, op)
+    texts = texts_in(input, op)
     encoding = allowed_text(output_encoding, "output_encoding", _WRITTEN, op)
-    found = _decoded(texts, input_encoding, errors, replacement_char, replace_control_characters, op)
-    if not found.is_changed and not replace_control_characters and codecs.codec(input_encoding) == "utf-8":
-        return string_tensor(codecs.reencode(flat(texts), encoding), texts.shape)
+    if not replace_control_characters and codecs.is_utf8(text_attribute(input_encoding, "input_encoding")):
+        allowed_text(errors, "errors", _POLICIES, op)
+        _replacement(replacement_char, op)
+        whole = codecs.reencode(texts.packed, encoding)
+        if whole is not None:
+            return packed_tensor(whole, texts.shape)
+    found = _decoded(texts.rows, input_encoding, errors, replacement_char, replace_control_characters, op)
     codes = np.where(codecs.is_valid(found.codes), found.codes, np.int32(0xFFFD))
     return string_tensor(codecs.encode(codes, found.counts.tolist(), encoding), texts.shape)
 

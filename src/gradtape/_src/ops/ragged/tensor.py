@@ -619,7 +619,7 @@ def _as_values(values: Any) -> Values:
     if type(values) is RaggedTensor:
         return values
     tensor = convert(values)
-    if not tensor.array.shape:
+    if not tensor.ndim:
         raise errors.invalid_argument("slice index 0 of dimension 0 out of bounds.", "StridedSlice")
     return tensor
 

@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from gradtape._src.text.index import TextIndex
+from gradtape._src.text.packed import Packed
+
 Shape = tuple[int, ...]
 
 
@@ -36,6 +39,7 @@ class Cells(dict[Any, Any]):
 
     def __init__(self, dtype: np.dtype[Any], default: ndarray) -> None:
         super().__init__()
+        self._index: tuple[TextIndex, ndarray] | None = None
         self.dtype, self.shape = dtype, default.shape
         self.default = self.cells_of(default)[0]
 
@@ -60,6 +64,28 @@ class Cells(dict[Any, Any]):
         found[:] = texts
         return found.reshape(whole)
 
+    def _changed(self) -> None:
+        self._index = None
+
+    def find_texts(self, texts: Packed, shape: Shape) -> ndarray:
+        """The values of texts, by an index where there are many of them in comparison with the keys."""
+        if self._index is None:
+            if 4 * len(texts) < len(self):
+                return self.find(texts.rows, shape)
+            values = self.array_of([*self.values(), self.default], (len(self) + 1,))
+            self._index = TextIndex(self), values
+        index, values = self._index
+        found: ndarray = values[index.find(texts)]  # the default is the last one
+        return found.reshape((*shape, *self.shape))
+
+    def pop(self, *args: Any) -> Any:
+        self._changed()
+        return super().pop(*args)
+
+    def clear(self) -> None:
+        self._changed()
+        super().clear()
+
     def find(self, keys: list[Any], shape: Shape) -> ndarray:
         """The values of keys, in an array of this shape."""
         return self.array_of(map(self.__getitem__, keys), shape)
@@ -70,4 +96,5 @@ class Cells(dict[Any, Any]):
 
     def insert(self, keys: list[Any], values: ndarray) -> None:
         """Set the values of keys; of equal keys the last one counts."""
+        self._changed()
         self.update(zip(keys, self.cells_of(values), strict=True))

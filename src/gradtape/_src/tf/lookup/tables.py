@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,9 +18,10 @@ from gradtape._src.dtypes import DType, as_dtype, int64, string
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.text import hashing
+from gradtape._src.text.packed import Packed
 from gradtape._src.tf.lookup.cells import Cells, rows
 from gradtape._src.tf.lookup.initializers import KeysAndValues, TableInitializer
-from gradtape._src.tf.string_arrays import elementwise, flat, is_ragged, known
+from gradtape._src.tf.string_arrays import Texts, converted, elementwise, flat, is_ragged, known
 
 _NUMBERS = ("float32", "float64", "int32")
 _STATIC = {
@@ -175,6 +177,8 @@ class StaticHashTable(LookupInterface):
             return keys.with_flat_values(self.lookup(keys.flat_values))
         tensor = _typed_keys(keys, self.key_dtype)
         try:
+            if tensor.dtype == string:
+                return wrap(_find_texts(self._cells, Texts(tensor)))
             array = known(tensor)
         except NeedsEagerError as error:
             arguments = (self, tensor, self._default_value)
@@ -204,6 +208,13 @@ class StaticHashTable(LookupInterface):
 
     def _trackable_children(self) -> dict[str, Any]:
         return {}
+
+
+def _find_texts(cells: Cells, texts: Texts) -> ndarray:
+    """The values of texts: of many, by the index of the table."""
+    find: Any = cells.find_texts if texts.is_large else cells.find
+    found: ndarray = find(texts.packed if texts.is_large else texts.rows, texts.shape)
+    return found
 
 
 def _exported(cells: Cells, key_dtype: DType, key_shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
@@ -284,17 +295,33 @@ class StaticVocabularyTable(LookupInterface):
         """The ids of an array of keys."""
         if self._table is None:
             return self._hashed(array)
-        found = self._table._cells.find(rows(array, ()), array.shape)
+        return self._completed(self._table._cells.find(rows(array, ()), array.shape), array)
+
+    def _completed(self, found: ndarray, array: ndarray) -> ndarray:
+        """Ids with buckets in the places of -1."""
         other = found == -1
         if other.any():
             found[other] = self._hashed(array[other])
         return found
 
+    def ids_of_texts(self, texts: Texts) -> ndarray:
+        """The ids of texts."""
+        if self._table is None:
+            return self._in_buckets(texts.packed).reshape(texts.shape)
+        found = _find_texts(self._table._cells, texts)
+        other = np.flatnonzero(found == -1)
+        if other.size:
+            found.reshape(-1)[other] = self._in_buckets(texts.packed.chosen(other))
+        return found
+
+    def _in_buckets(self, texts: Sequence[bytes] | Packed) -> ndarray:
+        buckets = hashing.fingerprint64(texts) % np.uint64(self._buckets)
+        return buckets.astype(np.int64) + self._words()
+
     def _hashed(self, array: ndarray) -> ndarray:
         """Ids behind those of words; integers are hashed as decimal text."""
         texts = flat(array) if array.dtype.kind == "O" else [b"%d" % n for n in array.ravel().tolist()]
-        buckets = hashing.fingerprint64(texts) % np.uint64(self._buckets)
-        return buckets.astype(np.int64).reshape(array.shape) + self._words()
+        return self._in_buckets(texts).reshape(array.shape)
 
     def _trackable_children(self) -> dict[str, Any]:
         return {} if self._table is None else {"_table": self._table}
@@ -304,6 +331,8 @@ class StaticVocabularyTable(LookupInterface):
 def _mapped_ids(keys: Any, table: StaticVocabularyTable) -> Any:
     tensor = _typed_keys(keys, table.key_dtype)
     try:
+        if tensor.dtype == string:
+            return wrap(table.ids_of_texts(Texts(tensor)))
         array = known(tensor)
     except NeedsEagerError as error:
         arguments = (table._table, tensor, table._buckets)
@@ -319,6 +348,12 @@ def _converted(value: Any, dtype: DType, argument: str) -> ndarray:
         raise ValueError(f"{argument}: {error}") from None
     needs_eager()
     return known(tensor)
+
+
+def _converted_texts(keys: Any) -> Texts:
+    found = converted(keys, "keys")
+    needs_eager()
+    return found
 
 
 class _ChangingTable(LookupInterface, TensorState):
@@ -430,6 +465,8 @@ class MutableHashTable(_ChangingTable):
         """The values of keys; `dynamic_default_values` has a default for each key, or one for all of them."""
         if is_ragged(keys):
             return keys.with_flat_values(self.lookup(keys.flat_values, dynamic_default_values))
+        if self.key_dtype == string and dynamic_default_values is None:
+            return wrap(_find_texts(self._cells, _converted_texts(keys)))
         array = _converted(keys, self.key_dtype, "keys")
         names = self._names(array, "LookupTableFindV2")
         if dynamic_default_values is None:
