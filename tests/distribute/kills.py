@@ -1,4 +1,4 @@
-"""Kill workers at random moments: python tests/distribute/kills.py [--kills 100] [--processes 2] [--steps 60]
+"""Kill workers at random moments: python tests/distribute/kills.py [--kills 100] [--processes 2] [--seed 0]
 
 `gradtape launch` starts a training that saves a checkpoint after every few steps and continues from the last one. In
 each round one of the workers ends itself with SIGKILL at a random moment: while it starts, while it trains, while it
@@ -24,12 +24,12 @@ EVERY = 5
 """Steps between two checkpoints."""
 
 
-def train(folder: Path, kills: int, steps: int, longest: float) -> None:
+def train(folder: Path, kills: int, steps: int, longest: float, seed: int) -> None:
     """What each worker runs."""
     index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     count = len(json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"])
     restart = int(os.environ["GRADTAPE_RESTART"])
-    chance = random.Random(restart)
+    chance = random.Random(1000 * seed + restart)
     victim, moment = chance.randrange(count), chance.uniform(0.0, longest)
     if restart < kills and victim == index:
         threading.Thread(target=_end_self, args=(folder, restart, moment), daemon=True).start()
@@ -96,10 +96,11 @@ def launched(folder: Path, kills: int, arguments: argparse.Namespace) -> float:
     folder.mkdir()
     command = [sys.executable, "-m", "gradtape", "launch", "--nproc", str(arguments.processes)]
     program = [__file__, "--train", str(folder), "--kills", str(kills), "--steps", str(arguments.steps)]
+    program += ["--longest", str(arguments.longest), "--seed", str(arguments.seed)]
     began = time.monotonic()
     limit = 120.0 * (kills + 1)
     subprocess.run(
-        [*command, "--max-restarts", str(kills + 3), *program, "--longest", str(arguments.longest)],
+        [*command, "--max-restarts", str(kills + 3), *program],
         check=True,
         timeout=limit,
         stdout=subprocess.DEVNULL,
@@ -115,10 +116,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--longest", type=float, default=8.0, help="seconds from the start of a round to its kill")
+    parser.add_argument("--seed", type=int, default=0, help="of the random moments and workers")
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.train:
-        train(arguments.train, arguments.kills, arguments.steps, arguments.longest)
+        train(arguments.train, arguments.kills, arguments.steps, arguments.longest, arguments.seed)
         return
     import numpy as np
 

@@ -647,6 +647,21 @@ def test_a_function_without_source_runs_as_it_is(caplog):
     assert "do_not_convert" in caplog.text
 
 
+def test_the_source_of_another_function_is_not_taken(tmp_path):
+    """Python looks for the source of code that has no file in the file of the main program."""
+    program = """
+import gradtape as tf
+def other(x):
+    return -x
+space = {"__name__": "__main__", "__loader__": __loader__}
+exec(compile("\\n\\ndef double(x):\\n    return 2.0 * x\\n", "cell", "exec"), space)
+print(float(tf.function(space["double"])(tf.constant(2.0))))
+"""
+    (tmp_path / "program.py").write_text(program)
+    done = subprocess.run([sys.executable, "program.py"], capture_output=True, text=True, timeout=100, cwd=tmp_path)
+    assert done.stdout == "4.0\n", done.stderr
+
+
 def test_functions_of_python():
     @tf.function
     def f(x):

@@ -219,7 +219,7 @@ class UnionResolver(ClusterResolver):
             raise ValueError("At least one ClusterResolver is required.")
         for resolver in args:
             if not isinstance(resolver, ClusterResolver):
-                raise TypeError(f"All arguments must be a sub-class of `ClusterResolver`. Received: {resolver!r}")
+                raise TypeError(f"All arguments must be a sub-class of `ClusterResolver.` Received: {resolver!r}")
         self._resolvers = args
         self.task_type, self.task_id = kwargs.pop("task_type", None), kwargs.pop("task_id", None)
         self.rpc_layer = kwargs.pop("rpc_layer", None)
@@ -267,10 +267,10 @@ class SlurmClusterResolver(ClusterResolver):
         auto_set_gpu: bool = True,
         rpc_layer: str = "grpc",
     ) -> None:
-        self._rank = int(os.environ["SLURM_PROCID"])
-        total = int(os.environ.get("SLURM_STEP_NUM_TASKS") or os.environ["SLURM_NTASKS"])
+        self._rank = int(_slurm("SLURM_PROCID"))
+        total = int(os.environ.get("SLURM_STEP_NUM_TASKS") or _slurm("SLURM_NTASKS"))
         self._jobs = {"worker": total} if jobs is None else dict(jobs)
-        hosts = expand_hostlist(os.environ.get("SLURM_STEP_NODELIST") or os.environ["SLURM_NODELIST"])
+        hosts = expand_hostlist(os.environ.get("SLURM_STEP_NODELIST") or _slurm("SLURM_NODELIST"))
         counts = _tasks_per_node(tasks_per_node, len(hosts))
         if sum(self._jobs.values()) > sum(counts):
             raise ValueError(
@@ -304,6 +304,13 @@ class SlurmClusterResolver(ClusterResolver):
         if kind is None or number is None:
             return ""
         return _address(self.cluster_spec().task_address(kind, number), rpc_layer or self.rpc_layer)
+
+
+def _slurm(name: str) -> str:
+    """A variable that SLURM sets."""
+    if name not in os.environ:
+        raise RuntimeError(f"{name} not found in environment. Not running inside a SLURM step?")
+    return os.environ[name]
 
 
 def _tasks_per_node(given: Any, nodes: int) -> Sequence[int]:

@@ -55,9 +55,11 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 
 class _AllReduce(CrossDeviceOps):
+    _called = ""
+
     def __init__(self, num_packs: int = 1) -> None:
         if num_packs < 0:
-            raise ValueError(f"{type(self).__name__} requires num_packs >= 0, but {num_packs} is specified")
+            raise ValueError(f"{self._called} requires num_packs >= 0, but {num_packs} is specified")
         self._num_packs = num_packs
 
 
@@ -68,6 +70,8 @@ class NcclAllReduce(_AllReduce):
     1
     """
 
+    _called = "NCCL all-reduce"
+
 
 class HierarchicalCopyAllReduce(_AllReduce):
     """Accepted for `cross_device_ops`; XLA and NumPy compute the reductions.
@@ -75,6 +79,8 @@ class HierarchicalCopyAllReduce(_AllReduce):
     >>> tf.distribute.MirroredStrategy(["CPU:0"], tf.distribute.HierarchicalCopyAllReduce()).num_replicas_in_sync
     1
     """
+
+    _called = "HierarchicalCopy"
 
 
 class CommunicationImplementation(Enum):

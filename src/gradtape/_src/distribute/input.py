@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradtape._src import errors, nest
 from gradtape._src.conversion import wrap
-from gradtape._src.data.core import FileShard, Pipeline, Run
+from gradtape._src.data.core import INFINITE, FileShard, Pipeline, Run
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.data.experimental import AutoShardPolicy
 from gradtape._src.data.iterator import Optional, OwnedIterator, next_of, refuse_tracing
@@ -155,24 +155,30 @@ class DistributedDataset:
     True
     """
 
-    def __init__(self, dataset: Dataset, strategy: Strategy, divides: bool, policy: Any = AutoShardPolicy.DATA) -> None:
-        self._dataset, self._strategy, self._divides, self._policy = dataset, strategy, divides, policy
+    def __init__(
+        self, datasets: Sequence[Dataset], strategy: Strategy, divides: bool, policy: Any = AutoShardPolicy.DATA
+    ) -> None:
+        self._datasets, self._dataset = tuple(datasets), datasets[0]
+        self._strategy, self._divides, self._policy = strategy, divides, policy
 
     @classmethod
     def dividing(cls, dataset: Dataset, strategy: Strategy, options: Any = None) -> DistributedDataset:
         """Every batch of the dataset is a global one, of which each replica gets a part."""
+        _require_dataset(dataset)
         specs = [leaf for leaf in nest.flatten(dataset.element_spec, True) if isinstance(leaf, TensorSpec)]
         if any(spec.shape.rank == 0 for spec in specs):
             raise IndexError(
                 "list index out of range: the dataset has elements without a batch dimension, which cannot be divided "
                 "among replicas. Call dataset.batch(global_batch_size) first."
             )
-        return cls(dataset, strategy, True, _policy_for(dataset, strategy.extended.layout.workers))
+        return cls([dataset], strategy, True, _policy_for(dataset, strategy.extended.layout.workers))
 
     @classmethod
-    def in_turn(cls, dataset: Dataset, strategy: Strategy) -> DistributedDataset:
-        """The batches of the dataset go to one replica after the other."""
-        return cls(dataset, strategy, False)
+    def in_turn(cls, datasets: Sequence[Dataset], strategy: Strategy) -> DistributedDataset:
+        """The batches of the dataset go to one replica after the other; of several, each replica has its own."""
+        for dataset in datasets:
+            _require_dataset(dataset)
+        return cls(datasets, strategy, False)
 
     def __iter__(self) -> Iterator[Any]:
         return DistributedIterator(self)
@@ -217,14 +223,40 @@ class DistributedDataset:
             yield self._per_replica([nest.map_structure(partial(parts, replica=i), batch) for i in numbers], kind)
 
     def _taken_in_turn(self) -> Iterator[Any]:
-        batches = iter(self._dataset)
-        count = self._strategy.extended.local_replicas
+        """Elements of which this worker has made the batches itself.
+
+        Where workers may have different numbers of batches or rows they tell each other, because they train in step.
+        """
+        extended = self._strategy.extended
+        steps = self._batches_in_turn()
+        together = extended.layout.workers > 1 and not self._is_endless
         while True:
-            step = list(islice(batches, count))
-            if not step:
+            step = next(steps, None)
+            if step is None and not together:
                 return
-            empty = nest.map_structure(lambda leaf: leaf[:0], step[0])
-            yield self._per_replica(step + [empty] * (count - len(step)))
+            step = [None] * extended.local_replicas if step is None else step
+            empty = _empty(next((part for part in step if part is not None), self._dataset.element_spec))
+            parts = [empty if part is None else part for part in step]
+            sizes = extended.all_sizes([_rows(part) for part in parts]) if together else (1,)
+            if not any(sizes):
+                return
+            yield self._per_replica(parts, PerReplica if len(set(sizes)) == 1 else UnevenPerReplica)
+
+    def _batches_in_turn(self) -> Iterator[list[Any]]:
+        """A batch for each replica of this process; None for those that get none."""
+        count = self._strategy.extended.local_replicas
+        if len(self._datasets) > 1:
+            yield from map(list, zip_longest(*self._datasets))
+            return
+        batches = iter(self._dataset)
+        while step := list(islice(batches, count)):
+            yield [*step, *[None] * (count - len(step))]
+
+    @property
+    def _is_endless(self) -> bool:
+        """Whether every worker has a batch of the same shapes in every step."""
+        endless = all(int(dataset.cardinality()) == INFINITE for dataset in self._datasets)
+        return endless and all(spec.shape.is_fully_defined() for spec in nest.flatten(self._dataset.element_spec, True))
 
     def _per_replica(self, parts: list[Any], kind: type[PerReplica] = PerReplica) -> Any:
         leaves = [nest.flatten(part) for part in parts]
@@ -262,6 +294,14 @@ class DistributedDataset:
             return part if self._alone else PerReplicaSpec(*[part] * count)
 
         return nest.map_structure(of, self._dataset.element_spec)
+
+
+def _require_dataset(value: Any) -> None:
+    if not isinstance(value, Dataset):
+        raise AttributeError(
+            f"{type(value).__name__!r} object has no attribute 'element_spec': a tf.data.Dataset is distributed, such "
+            "as tf.data.Dataset.from_tensor_slices(x).batch(global_batch_size)."
+        )
 
 
 def _policy_for(dataset: Dataset, workers: int) -> AutoShardPolicy:
@@ -326,7 +366,7 @@ def _empty(like: Any) -> Any:
     """An element without rows, of another one or of its specification."""
 
     def of(leaf: Any) -> Any:
-        if isinstance(leaf, Tensor):
+        if not isinstance(leaf, TensorSpec):
             return leaf[:0]
         return wrap(np.zeros([0, *(n or 0 for n in leaf.shape.as_list()[1:])], leaf.dtype.numpy_dtype))
 

@@ -8,7 +8,7 @@ from functools import reduce as fold
 from operator import add
 from typing import Any
 
-from gradtape._src import errors
+from gradtape._src import errors, nest
 from gradtape._src.calls import calls
 from gradtape._src.conversion import cast, convert
 from gradtape._src.dtypes import as_dtype
@@ -60,6 +60,7 @@ def reduced(op: ReduceOp, parts: Sequence[Any], layout: Layout | None = None) ->
 
 def summed(tensors: Sequence[Tensor], layout: Layout | None = None) -> Tensor:
     """The sum over replicas, as a tensor of its own."""
+    _check_summands(tensors)
     if layout is not None:
         tensors = [lanes.in_program(layout, tensor) for tensor in tensors]
     start = lanes.position()
@@ -68,6 +69,24 @@ def summed(tensors: Sequence[Tensor], layout: Layout | None = None) -> Tensor:
     if layout is not None:
         lanes.mark(layout, "sum", start, tensors, total)
     return total
+
+
+def _check_summands(tensors: Sequence[Tensor]) -> None:
+    """Raise unless all tensors have one shape and a dtype that has sums. Broadcasting would hide a mistake."""
+    first = tensors[0]
+    if not first.dtype.is_numeric:
+        raise errors.invalid_argument(
+            f"Value for attr 'T' of {first.dtype.name} is not in the list of allowed values: it has no sum over "
+            "replicas. Cast it to a number",
+            "AddN",
+        )
+    for number, tensor in enumerate(tensors):
+        if not first.shape.is_compatible_with(tensor.shape):
+            raise errors.invalid_argument(
+                "Inputs to operation AddN of type AddN must have the same size and shape.  Input 0: "
+                f"{list(first.shape)} != input {number}: {list(tensor.shape)}. The values of replicas are added up",
+                "AddN",
+            )
 
 
 def _reduced_slices(op: ReduceOp, parts: Sequence[Any], layout: Layout | None) -> IndexedSlices:
@@ -81,6 +100,8 @@ def _reduced_slices(op: ReduceOp, parts: Sequence[Any], layout: Layout | None) -
 
 def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any, layout: Layout | None = None) -> Tensor:
     """The sum or mean over replicas and over an axis of their parts, which may have different sizes there."""
+    if any(nest.is_nested(part) for part in parts):
+        raise TypeError(f"Expected a tensor of each replica, but got a structure: {parts[0]}. Reduce its leaves.")
     tensors = [convert(part) for part in parts]
     axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
     _check_axes(tensors, axes)
@@ -119,8 +140,9 @@ def _check_axes(tensors: Sequence[Tensor], axes: tuple[Any, ...]) -> None:
     for tensor in tensors:
         for axis in axes:
             if not -tensor.ndim <= axis < tensor.ndim:
-                raise errors.invalid_argument(
-                    f"Invalid reduction dimension {axis} for input with {tensor.ndim} dimension(s)", "Sum"
+                raise ValueError(
+                    f"Invalid reduction dimension {axis} for input with {tensor.ndim} dimensions, the value of a "
+                    "replica. `axis=None` reduces over the replicas only."
                 )
 
 
@@ -133,6 +155,8 @@ def concatenated(parts: Sequence[Any], axis: Any, layout: Layout | None = None) 
         raise ValueError("None values not supported.")
     if any(t.ndim == 0 for t in tensors):
         raise ValueError("Scalars cannot be gathered: they have no axis to concatenate along. Use tf.reshape(x, [1]).")
+    if not -tensors[0].ndim <= axis < tensors[0].ndim:
+        raise ValueError(f"Values of rank {tensors[0].ndim} cannot be gathered along axis {axis}.")
     start = lanes.position()
     result: Tensor = array.concatenate(*tensors, axis=axis % tensors[0].ndim)
     if layout is not None:

@@ -134,6 +134,8 @@ class ReplicaContext:
         The gradient is this replica's part of the sum of the upstream gradients.
         """
         self._require_here()
+        if any(isinstance(leaf, IndexedSlices) for leaf in nest.flatten(value)):
+            raise NotImplementedError("all_gather does not support IndexedSlices. Gather their values and indices.")
         return nest.map_structure(lambda leaf: self._gathered(convert(leaf), axis), value)
 
     def _gathered(self, value: Tensor, axis: int) -> Any:
@@ -159,7 +161,10 @@ class ReplicaContext:
     def _require_here(self) -> None:
         found = mode.get()
         if found is not None and found.replica is not self:
-            raise RuntimeError("You requested a `ReplicaContext` method outside of the replica that it belongs to.")
+            raise RuntimeError(
+                "Need to be inside `call_for_each_replica()`: a method of a `ReplicaContext` was called outside of the "
+                "replica that it belongs to."
+            )
 
 
 def _own(value: Any) -> Any:

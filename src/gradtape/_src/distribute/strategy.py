@@ -20,7 +20,7 @@ from gradtape._src.distribute.context import (
     require_cross_replica,
     require_same,
 )
-from gradtape._src.distribute.input import DistributedDataset, InputContext, InputOptions
+from gradtape._src.distribute.input import DistributedDataset, InputContext, InputOptions, InputReplicationMode
 from gradtape._src.distribute.reduction import ReduceOp, as_reduce_op
 from gradtape._src.distribute.replica import ReplicaContext, run_replicas
 from gradtape._src.distribute.values import PerReplica, local_structures, regroup, select
@@ -208,6 +208,12 @@ class Strategy:
         >>> strategy.gather(strategy.run(lambda: tf.constant([1, 2])), axis=0).numpy()
         array([1, 2], dtype=int32)
         """
+        found = mode.get()
+        if found is not None and found.replica is not None and found.strategy.extended.is_distributed:
+            raise RuntimeError(
+                "tf.distribute.Strategy.gather method requires cross-replica context, use "
+                "get_replica_context().all_gather() instead"
+            )
         require_cross_replica(self)
         return nest.map_structure(lambda leaf: self.extended.gathered(leaf, axis), value)
 
@@ -366,7 +372,9 @@ class StrategyExtended:
             assert op is ReduceOp.MEAN, f"{value!r} is the same in all replicas: it has no sum over them."
             return value.read_value()
         if op is ReduceOp.SUM and self.num_replicas > 1:
-            raise ValueError(f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}.")
+            raise ValueError(
+                f"A non-DistributedValues value {value!s} cannot be reduced with the given reduce op {op}."
+            )
         return value
 
     def all_reduced(self, op: ReduceOp, value: Any) -> Any:
@@ -408,10 +416,18 @@ class StrategyExtended:
     def update(
         self, var: Any, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None, group: bool = True
     ) -> Any:
-        """Call `fn(copy, *args, **kwargs)` for every copy of a variable."""
-        require_cross_replica(self._strategy)
+        """Call `fn(copy, *args, **kwargs)` for every copy of a variable; in a replica, when all of them are here."""
         kwargs = {} if kwargs is None else kwargs
-        copies = copies_of(var) if isinstance(var, Variable) else (var,)
+        found = mode.get()
+        if found is not None and found.replica is not None and found.strategy is self._strategy:
+
+            def merged(strategy: Strategy, *args: Any, **kwargs: Any) -> Any:
+                return strategy.extended.update(var, fn, args, kwargs, group)
+
+            return found.replica.merge_call(merged, tuple(args), kwargs)
+        require_cross_replica(self._strategy)
+        assert isinstance(var, Variable), f"`update` takes a variable. Received: {var!r}"
+        copies = copies_of(var)
         results, ranges = [], []
         for number, copy in enumerate(copies):
             start = lanes.position()
@@ -447,11 +463,19 @@ class StrategyExtended:
 
     def distribute_dataset(self, dataset: Dataset, options: InputOptions | None) -> Any:
         """A dataset whose batches are divided among the replicas."""
+        if options is not None and options.experimental_replication_mode is InputReplicationMode.PER_REPLICA:
+            raise NotImplementedError(
+                "InputReplicationMode.PER_REPLICA is only supported in `distribute_datasets_from_function`."
+            )
         return DistributedDataset.dividing(dataset, self._strategy, options)
 
     def datasets_from_function(self, dataset_fn: Callable[[InputContext], Dataset], options: Any) -> Any:
-        """A dataset whose batches go to one replica after the other."""
-        return DistributedDataset.in_turn(dataset_fn(self.input_context()), self._strategy)
+        """A dataset whose batches go to one replica after the other, or a dataset for each replica."""
+        if options is None or options.experimental_replication_mode is InputReplicationMode.PER_WORKER:
+            return DistributedDataset.in_turn([dataset_fn(self.input_context())], self._strategy)
+        numbers = range(self.first_replica, self.first_replica + self.local_replicas)
+        contexts = [InputContext(self.num_replicas, i, self.num_replicas) for i in numbers]
+        return DistributedDataset.in_turn([dataset_fn(context) for context in contexts], self._strategy)
 
     @property
     def experimental_require_static_shapes(self) -> bool:

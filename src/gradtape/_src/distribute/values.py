@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from numpy import ndarray
 
 from gradtape._src import nest
 from gradtape._src.arrays.lazy import is_lazy_on_host
+from gradtape._src.conversion import register_converter
 from gradtape._src.devices import Device
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, copies_of, is_distributed
@@ -63,7 +64,17 @@ def _same_kind(whole: PerReplica, parts: Sequence[Any]) -> PerReplica:
     return type(whole)(parts, whole.devices)
 
 
+def _refuse_conversion(value: Any) -> NoReturn:
+    raise ValueError(
+        "It looks like you are using a PerReplica object while not inside a replica context, which is not supported. "
+        "Try running your op or function inside a replica context by using `strategy.run`. "
+        "`strategy.experimental_local_results` returns the values of the replicas, and `strategy.reduce` their sum. "
+        f"Received: {value}"
+    )
+
+
 for _kind in (PerReplica, UnevenPerReplica):
+    register_converter(_kind, _refuse_conversion)
     nest.register_composite(_kind, lambda whole: whole.parts, _same_kind)
 
 

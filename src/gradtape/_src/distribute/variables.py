@@ -319,6 +319,11 @@ def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> D
     names = ("initial_value", "trainable", "validate_shape", "caching_device", "name", "variable_def", "dtype",
              "import_scope", "constraint", "synchronization", "aggregation", "shape")  # fmt: skip
     given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if given.get("synchronization") is VariableSynchronization.NONE:
+        raise ValueError(
+            "`NONE` variable synchronization mode is not supported with tf.distribute strategy. Please change the "
+            f"`synchronization` for variable: {given.get('name')}"
+        )
     on_read = given.get("synchronization") is VariableSynchronization.ON_READ
     is_shared = len(strategy.extended.parameter_places) < strategy.extended.local_replicas
     kind = AggregatingVariable if is_shared else SyncOnReadVariable if on_read else MirroredVariable

@@ -161,9 +161,11 @@ def _workers_of(resolver: ClusterResolver) -> tuple[list[str], int]:
         return [], 0
     mine = (resolver.task_type, resolver.task_id)
     if mine not in tasks:
+        wrong = f"`task_type` {resolver.task_type!r} not found in cluster_spec."
+        if resolver.task_type in ("chief", "worker") and resolver.task_type in spec.jobs:
+            wrong = f"The `task_id` {resolver.task_id} exceeds the maximum id of {resolver.task_type}."
         raise ValueError(
-            f"Unexpected task_type {resolver.task_type!r} with index {resolver.task_id!r}: a "
-            f"MultiWorkerMirroredStrategy runs in the tasks {tasks} of the cluster. TF_CONFIG has to name one of them "
-            "under 'task'."
+            f"{wrong} A MultiWorkerMirroredStrategy runs in the tasks {tasks} of the cluster: TF_CONFIG has to name "
+            "one of them under 'task'."
         )
     return [spec.task_address(job, i) for job, i in tasks], tasks.index(mine)

@@ -328,6 +328,7 @@ def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
 
     future = inspect_utils.getfutureimports(function)
     node, source = _lambda_of(function) or parser.parse_entity(function, future_features=future)
+    _check_source(function, node)
     first_line = function.__code__.co_firstlineno
     origin_info.resolve(node, source, function.__code__.co_filename, first_line, 0)
     namespace = {**inspect_utils.getnamespace(function), _LOOP_OPTIONS: directives.set_loop_options}
@@ -351,6 +352,17 @@ def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
     definition = ast.parse(text).body[0]
     _move(definition, lines, first_line)
     return definition, name
+
+
+def _check_source(function: FunctionType, node: Any) -> None:
+    """Raise if what was read is not the function: of code without a file, Python reads the main program."""
+    code = function.__code__
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    count = len(node.args.posonlyargs) + len(node.args.args)
+    if (name, count, len(node.args.kwonlyargs)) != (code.co_name, code.co_argcount, code.co_kwonlyargcount):
+        raise ValueError(
+            f"the source of {code.co_name!r} at line {code.co_firstlineno} of {code.co_filename!r} is missing"
+        )
 
 
 def _lambda_of(function: FunctionType) -> tuple[ast.Lambda, str] | None:

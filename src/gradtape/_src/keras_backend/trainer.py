@@ -23,6 +23,7 @@ from gradtape._src.keras_backend.core import convert_to_numpy
 from gradtape._src.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
 from gradtape._src.keras_backend.replicas import ReplicatedStep
 from gradtape._src.keras_backend.sparse_data import SparseBatches, is_for_host
+from gradtape._src.variable import is_distributed
 
 
 class Trainer(base_trainer.Trainer):
@@ -89,9 +90,20 @@ class Trainer(base_trainer.Trainer):
     def _executed(self, step: Step, all_results: bool = False) -> Step:
         """A function of as many batches as one execution takes."""
         strategy = self.distribute_strategy
+        self._require_one_scope(strategy)
         if strategy.extended.is_distributed:
             step = ReplicatedStep(step, strategy, all_results)
         return EagerSteps(step, all_results) if self.run_eagerly else CompiledSteps(step, all_results)
+
+    def _require_one_scope(self, strategy: Any) -> None:
+        """Raise if the model was created outside of the scope that it was compiled in."""
+        tracked = [] if self._loss_tracker is None else self._loss_tracker.variables
+        if any(is_distributed(v._value) for v in tracked) and not strategy.extended.wraps:
+            raise ValueError(
+                f"The model {self.name!r} was compiled in the scope of a strategy, and was not created in the "
+                "distribution strategy scope: its variables have no copies for the replicas. Create and compile it in "
+                "one `with strategy.scope():`."
+            )
 
     def make_train_function(self, force: bool = False) -> Any:
         if self.train_function is None or force:

@@ -103,10 +103,7 @@ def _whole_batch(global_batch_size: Any) -> int:
     """The number of examples that the caller gave, checked."""
     given = np.asarray(static(global_batch_size) if is_library(global_batch_size) else array_from(global_batch_size))
     if given.ndim:
-        raise ValueError(
-            "Invalid value for `global_batch_size`. Expected a scalar integer. "
-            f"Received global_batch_size={global_batch_size}"
-        )
+        raise ValueError(f"global_batch_size must be scalar..  Expected scalar shape, saw shape: {given.shape}.")
     if given.dtype.kind not in "iu":
         raise TypeError(
             f"global_batch_size must be an integer. Received: {global_batch_size} of type "

@@ -128,6 +128,24 @@ class VariableAggregation(Enum):
     ONLY_FIRST_REPLICA = 3
 
 
+def _modes(synchronization: Any, aggregation: Any, name: Any) -> tuple[VariableSynchronization, VariableAggregation]:
+    """The modes of a variable: None is the default, and a number that of the enum."""
+    try:
+        when = VariableSynchronization(synchronization or 0)
+    except ValueError:
+        raise ValueError(
+            f"Invalid variable synchronization mode: {synchronization} for variable: {name}. Use a member of "
+            "tf.VariableSynchronization."
+        ) from None
+    try:
+        return when, VariableAggregation(aggregation or 0)
+    except ValueError:
+        raise ValueError(
+            f"Invalid variable aggregation mode: {aggregation} for variable: {name}. Use a member of "
+            "tf.VariableAggregation."
+        ) from None
+
+
 class Variable(IndexedUpdates, Operators):
     """A tensor that can be assigned to, and that tapes watch by themselves while it is trainable.
 
@@ -211,6 +229,8 @@ class Variable(IndexedUpdates, Operators):
             _truth(trainable) if trainable is not None else synchronization is not VariableSynchronization.ON_READ
         )
         self._constraint, self._synchronization, self._aggregation = constraint, synchronization, aggregation
+        if type(synchronization) is not VariableSynchronization or type(aggregation) is not VariableAggregation:
+            self._synchronization, self._aggregation = _modes(synchronization, aggregation, name)
         unread = local or (bool(deferred_restores) and type(value) is ndarray)
         self.storage = Storage(self.uid, value, unread)
         if local:
