@@ -6,7 +6,7 @@
 #   make lint      style, format and types
 #   make coverage  the test suite, and which lines it does not run
 #   make bench     measure gradtape against its budgets
-#   make docs      build the documentation as a site, in site/ (its examples are run by make test)
+#   make docs      build the documentation as a site, in site/, and test its links, examples and search
 #   make clean     remove all that these targets made
 
 PYTHON ?= python3
@@ -49,8 +49,9 @@ lint: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(RUN) -m benchmarks
 
-docs: $(VENV)/docs.stamp
+docs: $(VENV)/docs.stamp $(VENV)/dev.stamp
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	GRADTAPE_SITE=site $(RUN) -m pytest -q tests/test_built_site.py
 	@echo "The site is in site/: open site/index.html. With search: $(RUN) -m mkdocs serve"
 
 clean:

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import public_names
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -78,6 +83,9 @@ def on_files(files: Any, config: Any) -> Any:
             files.append(File.generated(config, place, content=(ROOT / path).read_text(encoding="utf-8")))
     pages = list(files.documentation_pages())
     linked = {path for file in pages for path in _targets(file.content_string, file.src_uri)}
+    linked |= {
+        place[0] for _, own in public_names.entries() for _, value in own if (place := public_names.source(value))
+    }
     linked = {path for path in linked if str(_place(path)).startswith("source/")}
     for path in sorted(linked):
         language = {".py": "python", ".toml": "toml"}.get(Path(path).suffix, "text")

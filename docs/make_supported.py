@@ -17,7 +17,7 @@ from gradtape._src.reasons import reason
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import make_reference  # noqa: E402
+import public_names  # noqa: E402
 
 PAGE = """# What gradtape has of TensorFlow
 
@@ -50,7 +50,7 @@ def build() -> str:
     for name in names:
         spaces.setdefault(name.rpartition(".")[0], []).append(name)
     have = [name for name in names if lookup(name) is not None]
-    described = make_reference.places()
+    described = public_names.places()
     parts = [PAGE.format(have=len(have), total=len(names))]
     for space, members in spaces.items():
         here = [_linked(n, described) for n in members if lookup(n) is not None]

@@ -9,9 +9,9 @@ import inspect
 import io
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,15 @@ import pytest
 import gradtape as tf
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(p for p in (ROOT / "docs" / "reference").glob("*.md") if p.name != "index.md")
+sys.path.insert(0, str(ROOT / "docs"))
+
+import public_names  # noqa: E402
+
+PAGES = sorted(set(public_names.directives().values()))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = {"dtensor.md": "jax", "image.md": "PIL"}
 
-_HEADING = re.compile(r"^#{2,3} `(.+)`$", re.MULTILINE)
-_SESSION = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SESSION = re.compile(r"^( *)```pycon\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 WITHOUT_EXAMPLE = {
     *(f"tf.distribute.{name}.cluster_resolver" for name in ("MultiWorkerMirroredStrategy", "TPUStrategy")),
@@ -35,6 +38,7 @@ WITHOUT_EXAMPLE = {
     *(f"tf.distribute.cluster_resolver.{kind}ClusterResolver" for kind in ("GCE", "Kubernetes", "TPU", "TFConfig")),
     "tf.train.experimental.PythonState",  # a subclass defines its methods
     "tf.summary.SummaryWriter.set_as_default",  # for the rest of the process
+    "tf.load_ipython_extension",  # for IPython
     "tf.test.Benchmark.run_op_benchmark",
     *(f"tf.test.TestCase.{name}" for name in ("setUp", "tearDown", "test_session")),
 }
@@ -46,13 +50,23 @@ class Entry(NamedTuple):
     examples: str
 
 
-def entries(text: str) -> Iterator[Entry]:
+def described() -> Iterator[tuple[str, str, Any, Any]]:
+    """Every entry of the reference: page, name, object, and for a method its class."""
+    for page, own in public_names.entries():
+        for name, value in own:
+            yield page.file, name, value, None
+            if isinstance(value, type) and not issubclass(value, BaseException):
+                for method, member in public_names.methods(name, value):
+                    yield page.file, f"{name}.{method}", member, value
+
+
+def examples(file: str) -> Iterator[Entry]:
     """The entries of a page that have examples, with all sessions of each as one."""
-    headings = list(_HEADING.finditer(text))
-    for heading, following in zip(headings, [*headings[1:], None], strict=True):
-        body = text[heading.end() : following.start() if following else len(text)]
-        if sessions := _SESSION.findall(body):
-            yield Entry(heading[1], "\n".join(sessions))
+    for page, name, value, _ in described():
+        if page == file:
+            text = public_names.described(name, value, public_names.glossary())
+            if sessions := [inspect.cleandoc(session) + "\n" for _, session in _SESSION.findall(text)]:
+                yield Entry(name, "\n".join(sessions))
 
 
 def failures(entry: Entry) -> str:
@@ -77,12 +91,12 @@ def undisturbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     tf.summary.create_noop_writer().set_as_default()
 
 
-@pytest.mark.parametrize("page", [pytest.param(p, id=p.name) for p in PAGES])
+@pytest.mark.parametrize("page", PAGES)
 @pytest.mark.filterwarnings("default", "ignore::RuntimeWarning:gradtape")
-def test_examples(page: Path):
-    if page.name in NEEDS and importlib.util.find_spec(NEEDS[page.name]) is None:
-        pytest.skip(f"{NEEDS[page.name]} is not installed")
-    found = list(entries(page.read_text(encoding="utf-8")))
+def test_examples(page: str):
+    if page in NEEDS and importlib.util.find_spec(NEEDS[page]) is None:
+        pytest.skip(f"{NEEDS[page]} is not installed")
+    found = list(examples(page))
     assert found
     with contextlib.redirect_stderr(io.StringIO()):
         said = "".join(map(failures, found))
@@ -95,31 +109,33 @@ def test_a_wrong_example_is_noticed():
 
 
 # -- completeness ------------------------------------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_every_directive_names_something_public():
+    assert [name for name in public_names.directives() if public_names.resolve(name) is None] == []
+    assert [page.name for page, own in public_names.entries() if not own] == []
+    index = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    assert [page for page in PAGES if f"]({page})" not in index] == []
 
 
-def described(maker: ModuleType) -> Iterator[tuple[str, Any, Any]]:
-    """Every entry of the reference: name, object, and for a method its class."""
-    for _, own in maker.entries():
-        for name, value in own:
-            yield name, value, None
-            if isinstance(value, type) and not issubclass(value, BaseException):
-                for method, _, _ in maker.methods(name, value):
-                    yield f"{name}.{method}", inspect.getattr_static(value, method), value
+def test_docstrings_become_markdown():
+    text = public_names.with_fences("A sum.\n\n>>> 1 + 1\n2\n\nThe end.\n\n    >>> 2\n    2")
+    assert text == "A sum.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nThe end.\n\n    ```pycon\n    >>> 2\n    2\n    ```"
 
 
-def test_every_name_has_a_summary_and_an_example(maker: ModuleType):
+def test_entries_link_to_the_source_and_to_tensorflow():
+    places = public_names.places()
+    line = public_names.links("tf.math.exp", tf.exp, ["tf.exp"], places)
+    assert "[TensorFlow's `tf.math.exp`](https://www.tensorflow.org/api_docs/python/tf/math/exp)" in line
+    file, number = re.search(r"\[source\]\(\.\./source/(\S+)\.md#__codelineno-0-(\d+)\)", line).groups()
+    assert (ROOT / file).read_text(encoding="utf-8").splitlines()[int(number) - 1].startswith("exp = ")
+    assert [name for _, own in public_names.entries() for name, value in own if not public_names.source(value)] == []
+    assert "[differences](../differences.md#" in public_names.links("tf.math.abs", tf.abs, ["tf.abs"], places)
+
+
+def test_every_name_has_a_summary_and_an_example():
     missing = []
-    for name, value, cls in described(maker):
-        text = maker.text_of(name, value)
-        method = name.rpartition(".")[2]
+    for _, name, value, cls in described():
+        text = public_names.text_of(name, value)
+        method = getattr(value, "__name__", name.rpartition(".")[2])  # not that of an alias
         shown = ">>>" in text or (cls is not None and (_uses(inspect.getdoc(cls) or "", method) or not value.__doc__))
         if not text.strip() or not (shown or _excused(name)):
             missing.append(name)
@@ -134,25 +150,25 @@ def _excused(name: str) -> bool:
     return name in WITHOUT_EXAMPLE or name.rpartition(".")[0] in WITHOUT_EXAMPLE
 
 
-def test_every_exception_is_needed(maker: ModuleType):
-    names = {name for name, _, _ in described(maker)}
+def test_every_exception_is_needed():
+    names = {name for _, name, _, _ in described()}
     assert {name for name in WITHOUT_EXAMPLE if name not in names} == set()
 
 
-def test_arguments_are_described(maker: ModuleType):
+def test_arguments_are_described():
     """All arguments of the functions that programs use most; of the others, at least nine in ten."""
-    known = maker.glossary()
+    known = public_names.glossary()
     total, missing = 0, []
-    for name, value, _ in described(maker):
+    for _, name, value, _ in described():
         text = inspect.getdoc(value) or ""
-        for p in maker.parameters(value):
+        for p in public_names.parameters(value):
             total += 1
-            if "Args:" not in text and f"`{p.name}`" not in text and not maker._meaning(name, p.name, known):
+            if "Args:" not in text and f"`{p.name}`" not in text and not public_names._meaning(name, p.name, known):
                 missing.append(f"{name}({p.name})")
     assert [m for m in missing if re.match(r"tf\.(math|linalg|nn)\.[a-z]|tf\.[a-z_]+\(", m)] == []
     assert len(missing) <= total / 10
 
 
-def test_the_glossary_has_no_unused_word(maker: ModuleType):
-    used = {p.name for _, value, _ in described(maker) for p in maker.parameters(value)}
-    assert {key for key in maker.glossary() if key.rpartition(".")[2] not in used} == set()
+def test_the_glossary_has_no_unused_word():
+    used = {p.name for _, _, value, _ in described() for p in public_names.parameters(value)}
+    assert {key for key in public_names.glossary() if key.rpartition(".")[2] not in used} == set()

@@ -1,7 +1,8 @@
 """The site's search finds the answers to questions that users of TensorFlow ask most.
 
 The ranking is that of the site: sections with a title and a text, Okapi BM25 on both, and a title counts a thousand
-times as much; pages are ranked by their best section. The texts are the pages in docs/, so nothing has to be built.
+times as much; pages are ranked by their best section. The texts are the pages in docs/, so nothing has to be built;
+tests/test_built_site.py does the same with the index of the built site.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from test_reference import described, public_names
 
 DOCS = Path(__file__).parent.parent / "docs"
 TITLE = 1000.0
@@ -69,45 +73,57 @@ def _pages() -> dict[str, str]:
     return found
 
 
+class Section(NamedTuple):
+    """A section of a page: what the search ranks."""
+
+    page: str
+    title: Counter[str]
+    text: Counter[str]
+
+    @classmethod
+    def of(cls, page: str, title: str, text: str) -> Section:
+        return cls(page, Counter(words(title)), Counter(words(text)))
+
+
 @cache
-def sections() -> list[tuple[str, list[str], list[str]]]:
-    """(page, words of the title, words of the text) of every section."""
+def sections() -> tuple[Section, ...]:
+    """The sections of the pages in docs/, and the entries of the reference."""
     found = []
     for name, text in _pages().items():
         outside = re.sub(r"^ *```.*?^ *```$", lambda code: re.sub(r"(?m)^#", " ", code[0]), text, flags=re.M | re.S)
         for part in re.split(r"(?m)^(?=#{1,6} )", outside):
             title, _, body = part.partition("\n") if part.startswith("#") else ("", "", part)
-            found.append((name, words(title), words(body)))
-    return found
+            found.append(Section.of(name, title, body))
+    for page, name, value, _ in described():
+        found.append(Section.of(f"reference/{page}", name, public_names.text_of(name, value)))
+    return tuple(found)
 
 
-def ranked(query: str) -> list[str]:
+def ranked(query: str, among: tuple[Section, ...]) -> list[str]:
     """The pages, best first."""
     searched = words(query)
-    scores = [0.0] * len(sections())
+    best: dict[str, float] = dict.fromkeys((section.page for section in among), 0.0)
+    scores = [0.0] * len(among)
     for field, boost in ((1, TITLE), (2, 1.0)):
-        texts = [section[field] for section in sections()]
-        average = sum(map(len, texts)) / len(texts)
-        weight = {w: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for w in searched for n in [_count(field, w)]}
-        for i, text in enumerate(texts):
-            norm = K * (1 - B + B * len(text) / average)
-            counts = [(w, text.count(w)) for w in searched]
-            scores[i] += boost * sum(weight[w] * n * (K + 1) / (n + norm) for w, n in counts)
-    best: dict[str, float] = {}
-    for (page, _, _), score in zip(sections(), scores, strict=True):
-        best[page] = max(best.get(page, 0.0), score)
+        texts: list[Counter[str]] = [section[field] for section in among]
+        lengths = [text.total() for text in texts]
+        average = sum(lengths) / len(lengths)
+        for word in searched:
+            n = sum(word in text for text in texts)
+            weight = math.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
+            for i, text in enumerate(texts):
+                if word in text:
+                    norm = K * (1 - B + B * lengths[i] / average)
+                    scores[i] += boost * weight * text[word] * (K + 1) / (text[word] + norm)
+    for section, score in zip(among, scores, strict=True):
+        best[section.page] = max(best[section.page], score)
     return sorted(best, key=lambda page: -best[page])
-
-
-@cache
-def _count(field: int, word: str) -> int:
-    return sum(word in section[field] for section in sections())
 
 
 @pytest.mark.parametrize(("query", "page"), QUESTIONS.items(), ids=list(QUESTIONS))
 def test_the_answer_is_among_the_first_three(query: str, page: str):
-    assert page in ranked(query)[:3]
+    assert page in ranked(query, sections())[:3]
 
 
 def test_the_ranking_can_fail():
-    assert "faq.md" not in ranked("TensorArray scatter")[:3]
+    assert "faq.md" not in ranked("TensorArray scatter", sections())[:3]

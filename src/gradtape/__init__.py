@@ -198,7 +198,7 @@ def load_ipython_extension(shell: object) -> None:
     """`%load_ext gradtape` in a notebook adds the cell magics `%%tape` and `%%explain`.
 
     `%%tape loss w` records the cell, shows the tape and leaves it in `tape`; `%%explain loss w b` records the cell and
-    says for each source whether and how it reaches the target, and if not, why.
+    says for each source whether and how it reaches the target, and if not, why. IPython passes itself as `shell`.
     """
     from gradtape._src.jupyter import load
 

@@ -35,6 +35,11 @@ class Server:
     >>> server = tf.distribute.Server({"worker": ["localhost:2222"]}, start=False)
     >>> server.target, server.server_def.job_name
     ('grpc://localhost:2222', 'worker')
+    >>> local = tf.distribute.Server.create_local_server(start=False)
+    >>> local.start()
+    >>> local.join()
+    Traceback (most recent call last):
+    gradtape.errors.UnimplementedError: Server.join: no process sends ops to the task localhost 0 of a cluster, ...
     """
 
     def __init__(

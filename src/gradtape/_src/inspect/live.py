@@ -53,6 +53,13 @@ class LiveView:
     ...         _ = w.assign_sub(0.1 * gradient)
     >>> os.path.exists(path), round(view.latest["w"].gradient, 2)
     (True, 2.86)
+
+    `write` writes the page now, and `close` for the last time:
+
+    >>> view = tf.debugging.LiveView(path)
+    >>> view.step(loss, [gradient], [w])
+    >>> view.write()
+    >>> view.close()
     """
 
     def __init__(self, path: str | os.PathLike[str] = "live.html", seconds: float = 2.0) -> None:

@@ -57,6 +57,30 @@ class Graph(FuncGraph, metaclass=_Kind):
     ...     with tf.compat.v1.Session() as session:
     ...         print(session.run(y, {x: [1.0, 2.0]}))
     5.0
+
+    Operations have names, and may be placed in scopes, on devices, after others, and in collections:
+
+    >>> graph = tf.Graph()
+    >>> with graph.as_default(), graph.device("/CPU:0"):
+    ...     with graph.name_scope("layer"):
+    ...         b = tf.square(tf.constant(2.0, name="a"), name="b")
+    ...         scope = graph.get_name_scope()
+    ...     with graph.control_dependencies([b.op]):
+    ...         c = tf.identity(b, name="c")
+    >>> [op.name for op in graph.get_operations()], scope, graph.version, len(graph.as_graph_def().node)
+    (['layer/a', 'layer/b', 'c'], 'layer', 3, 3)
+    >>> graph.get_operation_by_name("c") is c.op, graph.get_tensor_by_name("c:0") is c
+    (True, True)
+    >>> graph.as_graph_element("c:0") is c, graph.is_feedable(c), graph.is_fetchable(c), graph.unique_name("c")
+    (True, True, True, 'c_1')
+    >>> graph.add_to_collection("losses", b)
+    >>> graph.add_to_collections(["losses", "outputs"], c)
+    >>> graph.get_collection("losses") == [b, c], graph.get_collection_ref("outputs") == [c]
+    (True, True)
+    >>> graph.clear_collection("losses")
+    >>> graph.get_all_collection_keys()
+    ['outputs']
+    >>> graph.finalize()  # from now on adding an operation raises RuntimeError
     """
 
     def __init__(self) -> None:

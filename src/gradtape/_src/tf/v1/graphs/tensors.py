@@ -219,10 +219,20 @@ class GraphTensor(Tensor):
 
 
 class Operation:
-    """A call that sessions make: a function, its arguments, and which of the results are tensors.
+    """An operation of a graph: a function that sessions call, its arguments, and the tensors it returns.
 
-    `source`, if there is one, computes the results before each run of a session, in place of the function.
+    >>> import gradtape as tf
+    >>> with tf.Graph().as_default() as graph:
+    ...     op = tf.square(tf.constant(2.0), name="y").op
+    >>> op.name, op.type, op.get_attr("T"), op.node_def.op, op.op_def
+    ('y', 'Square', tf.float32, 'Square', 'Square')
+    >>> with tf.compat.v1.Session(graph=graph) as session:
+    ...     op.run(session=session)
+    ...     print(session.run(op.values()[0]))
+    4.0
     """
+
+    # `source`, if there is one, computes the results before each run of a session, in place of the function.
 
     def __init__(
         self,

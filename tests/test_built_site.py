@@ -1,0 +1,122 @@
+"""The built site, where GRADTAPE_SITE names its folder: `make docs` runs these tests after it has built the site.
+
+Every public name has an entry, every example of the reference runs as a reader would paste it, every link leads
+somewhere, and the search index leads to the answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from test_reference import Entry, failures, public_names, undisturbed
+from test_search import QUESTIONS, Section, ranked
+
+SITE = Path(os.environ.get("GRADTAPE_SITE", "nowhere")).absolute()
+pytestmark = pytest.mark.skipif(not SITE.exists(), reason="GRADTAPE_SITE does not name a built site")
+
+_ = undisturbed  # a fixture that every test here uses
+
+
+class Block(NamedTuple):
+    heading: str
+    text: str
+
+
+class Page(HTMLParser):
+    """The ids, links and preformatted blocks of a page, each block with the id of the heading above it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.blocks: list[Block] = []
+        self._heading, self._block = "", None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.ids |= {found[key] for key in ("id", "name") if key in found}
+        self.links += [found[key] for key in ("href", "src") if key in found]
+        if re.fullmatch(r"h\d", tag) and "id" in found:
+            self._heading = found["id"]
+        if tag == "pre":
+            self._block = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._block is not None:
+            self._block += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "pre" and self._block is not None:
+            self.blocks.append(Block(self._heading, self._block))
+            self._block = None
+
+
+@cache
+def page(path: Path) -> Page:
+    return Page(path.read_text(encoding="utf-8"))
+
+
+REFERENCE = sorted({name.replace(".md", ".html") for name in public_names.directives().values()})
+
+
+def test_every_public_name_has_an_entry():
+    places = [place.split(".md#") for place in public_names.places().values()]
+    assert [name for file, name in places if name not in page(SITE / "reference" / f"{file}.html").ids] == []
+
+
+@pytest.mark.parametrize("file", REFERENCE)
+@pytest.mark.filterwarnings("default", "ignore::RuntimeWarning:gradtape")
+def test_examples(file: str):
+    if file == "dtensor.html":
+        pytest.importorskip("jax")
+    sessions: dict[str, str] = {}
+    for heading, text in page(SITE / "reference" / file).blocks:
+        if text.startswith(">>>"):
+            sessions[heading] = sessions.get(heading, "") + text.rstrip() + "\n\n"
+    assert sessions
+    with contextlib.redirect_stderr(io.StringIO()):
+        said = "".join(failures(Entry(name, session)) for name, session in sessions.items())
+    assert said == ""
+
+
+def test_links_lead_somewhere():
+    dead = []
+    for path in SITE.rglob("*.html"):
+        for link in page(path).links if path.name != "404.html" else ():
+            target, fragment = urldefrag(link)
+            if re.match(r"[a-z]+:", target):
+                continue
+            file = (path.parent / unquote(target)).resolve() if target else path
+            file = file / "index.html" if file.is_dir() else file
+            if not file.exists() or (fragment and file.suffix == ".html" and unquote(fragment) not in page(file).ids):
+                dead.append(f"{path.relative_to(SITE)}: {link}")
+    assert dead == []
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    found = json.loads((SITE / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    return tuple(
+        Section.of(entry["location"].partition("#")[0], entry["title"], re.sub(r"<[^>]*>", " ", entry["text"]))
+        for entry in found
+    )
+
+
+@pytest.mark.parametrize(("query", "answer"), QUESTIONS.items(), ids=list(QUESTIONS))
+def test_the_search_finds_the_answer(query: str, answer: str):
+    assert answer.replace(".md", ".html") in ranked(query, sections())[:3]
+
+
+def test_the_reference_is_searchable():
+    assert ranked("tf.linalg.cholesky", sections())[0] == "reference/linalg.html"
