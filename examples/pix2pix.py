@@ -113,7 +113,7 @@ def train_step(
     outlines: tf.Tensor,
     pictures: tf.Tensor,
 ) -> tuple[float, float, float]:
-    """Both networks take one step; the losses before it: L1, of the generator's deceit, of the discriminator."""
+    """Both networks take one step; the losses before it: L1, adversarial, of the discriminator."""
     with tf.GradientTape() as gen_tape, tf.GradientTape() as disc_tape:
         drawn = generator(outlines, training=True)
         real_output, fake_output = discriminator(outlines, pictures), discriminator(outlines, drawn)
@@ -147,7 +147,7 @@ def draw(rows: list[tuple[str, Any]], losses: Any, out: Path) -> None:
     grid.set_yticks(8.5 + 18 * np.arange(len(rows)), [name for name, _ in rows])
     grid.set_xticks([])
     grid.set_title("Outlines of digits it has never seen, coloured")
-    for values, name in zip(np.transpose(losses), ("L1", "generator's deceit", "discriminator"), strict=True):
+    for values, name in zip(np.transpose(losses), ("L1", "adversarial", "discriminator"), strict=True):
         curve.semilogy(values, label=name, linewidth=0.8)
     curve.set(xlabel="step", ylabel="loss")
     curve.legend(loc="center right", ncols=3)
@@ -172,7 +172,7 @@ def main() -> None:
         batch = rng.integers(0, len(digits), BATCH)
         real = tf.gather(outlines, batch), tf.gather(pictures, batch)
         losses.append(train_step(generator, discriminator, optimizers, *real))
-        bar.note = "L1 {:.4f}, loss of the deceit {:.3f}, of the discriminator {:.3f}".format(*losses[-1])
+        bar.note = "L1 {:.4f}, adversarial loss {:.3f}, discriminator loss {:.3f}".format(*losses[-1])
         if step in (early, later):
             rows.append((f"step {step}", generator(test_outlines)))
 

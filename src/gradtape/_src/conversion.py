@@ -56,7 +56,7 @@ def register_converter(kind: type, converter: Converter) -> None:
 
 
 def register_tensor_conversion_function(base_type: Any, conversion_func: Any, priority: int = 100) -> None:
-    """Teach the library to take objects of a class of yours as tensors.
+    """Register a function that converts objects of a class to tensors.
 
     `conversion_func(value, dtype=None, name=None, as_ref=False)` returns a tensor, or NotImplemented.
 

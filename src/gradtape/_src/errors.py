@@ -146,7 +146,7 @@ class NotFoundError(OpError):
 
 
 class AlreadyExistsError(OpError):
-    """An entity that should be created is already there.
+    """An entity that should be created already exists.
 
     >>> tf.errors.AlreadyExistsError(None, None, "there is one").error_code == tf.errors.ALREADY_EXISTS
     True
@@ -186,7 +186,7 @@ class FailedPreconditionError(OpError):
 
 
 class AbortedError(OpError):
-    """The operation was given up, as a rule because of a concurrent one.
+    """The operation was aborted, usually because of a concurrent one.
 
     >>> tf.errors.AbortedError(None, None, "lost a race").error_code == tf.errors.ABORTED
     True
@@ -285,7 +285,7 @@ class StagingError(RecursionError):
 
 
 class InaccessibleTensorError(ValueError):
-    """A traced tensor is used outside the function that made it.
+    """A traced tensor is used outside of the function that created it.
 
     >>> leaked = []
     >>> @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])

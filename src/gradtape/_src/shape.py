@@ -344,7 +344,7 @@ def _item_of_unknown(key: Any) -> TensorShape | None:
 
 
 class TensorSpec:
-    """What a tensor looks like: shape, dtype and perhaps a name.
+    """A description of a tensor: shape, dtype and, optionally, a name.
 
     >>> tf.TensorSpec([None])
     TensorSpec(shape=(None,), dtype=tf.float32, name=None)

@@ -24,7 +24,7 @@ from gradtape._src.variable import Variable, VariableView, all_unwrapped, peek, 
 
 
 class UnconnectedGradients(Enum):
-    """What a gradient is where no path leads from the target to the source: None, or zeros.
+    """What a gradient is if the target does not depend on the source: None, or zeros.
 
     >>> x, unused = tf.Variable(2.0), tf.Variable([1.0, 1.0])
     >>> with tf.GradientTape() as tape:
@@ -38,7 +38,7 @@ class UnconnectedGradients(Enum):
 
 
 class AggregationMethod:
-    """How TensorFlow's graph gradients add contributions up; tapes have one way, and accept these names.
+    """How gradients are summed in TensorFlow's graphs; accepted for compatibility, without effect.
 
     >>> tf.AggregationMethod.ADD_N
     0

@@ -277,7 +277,7 @@ _CUSTOM = Op(
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Save nothing of `f` for the backward pass, which runs `f` again.
+    """Wrap `f` so that the backward pass runs it again instead of saving its intermediate values.
 
     >>> import gradtape as tf
     >>> x = tf.constant(3.0)
@@ -325,7 +325,7 @@ def _copied(leaf: Any) -> Any:
 
 
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The value of `f`, with the gradient of the identity.
+    """Wrap `f` so that its gradient is that of the identity.
 
     >>> import gradtape as tf
     >>> x = tf.constant(2.7)

@@ -18,7 +18,7 @@ _FIELD = re.compile(r"""(\w+)\s*:\s*(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*
 
 @dataclass
 class CheckpointState:
-    """The content of the file, with complete paths.
+    """The contents of the file `checkpoint`, with absolute paths.
 
     >>> import os, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -133,7 +133,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 def checkpoints_iterator(
     checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None, timeout_fn: Any = None
 ) -> Iterator[str]:
-    """Each new checkpoint of a folder as it appears; without a `timeout` for ever.
+    """Yield each new checkpoint of a folder as it appears; forever if there is no `timeout`.
 
     After `timeout` seconds without a new one `timeout_fn` decides: it ends if that is missing, or returns true.
 

@@ -54,7 +54,7 @@ class AutoShardPolicy(_IntEnum):
 
 
 class AutotuneAlgorithm(_Enum):
-    """How buffers grow. gradtape's do not.
+    """The algorithm that sizes buffers; no effect in gradtape.
 
     >>> tf.data.experimental.AutotuneAlgorithm.HILL_CLIMB.name
     'HILL_CLIMB'
@@ -241,7 +241,7 @@ ignore_errors = _method(
 )
 rejection_resample = _method(
     "rejection_resample",
-    """classes in wanted proportions.
+    """resample to given class proportions.
 
 >>> only_ones = tf.data.experimental.rejection_resample(lambda x: x, [0.0, 1.0], initial_dist=[0.5, 0.5])
 >>> {int(c) for c, x in tf.data.Dataset.range(100).map(lambda x: x % 2).apply(only_ones)}
@@ -269,7 +269,7 @@ scan = _method(
 )
 take_while = _method(
     "take_while",
-    """the elements before the first that a function refuses.
+    """the elements before the first for which a function is False.
 
 >>> [int(x) for x in tf.data.Dataset.range(5).apply(tf.data.experimental.take_while(lambda x: x < 2))]
 [0, 1]
@@ -285,7 +285,7 @@ unbatch = _method(
 )
 unique = _method(
     "unique",
-    """elements that were not there before.
+    """each distinct element once.
 
 >>> [int(x) for x in tf.data.Dataset.from_tensor_slices([1, 2, 1]).apply(tf.data.experimental.unique())]
 [1, 2]

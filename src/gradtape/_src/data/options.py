@@ -31,7 +31,7 @@ class _Settings:
 
 
 class AutotuneOptions(_Settings):
-    """How buffers may grow.
+    """Options for the sizes of buffers; no effect in gradtape.
 
     >>> options = tf.data.Options()
     >>> options.autotune.enabled = False
@@ -52,7 +52,7 @@ class DistributeOptions(_Settings):
 
 
 class OptimizationOptions(_Settings):
-    """What may be rewritten.
+    """Options for rewriting pipelines; no effect in gradtape.
 
     >>> options = tf.data.Options()
     >>> options.experimental_optimization.map_fusion = True
@@ -78,7 +78,7 @@ class ThreadingOptions(_Settings):
 
 
 class ServiceOptions(_Settings):
-    """How a service would be used.
+    """Options for TensorFlow's data service; no effect in gradtape.
 
     >>> options = tf.data.Options()
     >>> type(options.experimental_service).__name__

@@ -69,7 +69,7 @@ def _address(address: str, rpc_layer: str | None) -> str:
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """A cluster that is given as it is.
+    """A cluster resolver for a given `ClusterSpec`.
 
     >>> import gradtape as tf
     >>> spec = tf.train.ClusterSpec({"worker": ["localhost:2222"]})

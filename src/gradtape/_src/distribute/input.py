@@ -52,7 +52,7 @@ class InputOptions:
 
 
 class InputContext:
-    """What a function that makes a dataset is told: how many there are, and which one it makes.
+    """The argument of a function that creates a dataset: the number of pipelines, and which one this is.
 
     >>> import gradtape as tf
     >>> tf.distribute.InputContext(num_replicas_in_sync=4).get_per_replica_batch_size(32)

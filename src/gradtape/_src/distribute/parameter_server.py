@@ -56,7 +56,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 class ParameterServerStrategy(Strategy):
-    """Refused: it is asynchronous. The error says what to use; `isinstance` with it works, and is False.
+    """Not supported, because it is asynchronous: the constructor raises an error that says what to use.
 
     >>> spec = tf.train.ClusterSpec({"ps": ["host:2222"], "worker": ["host:2223"]})
     >>> tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.SimpleClusterResolver(spec))

@@ -26,7 +26,7 @@ _AHEAD = 2
 
 
 class TerminationConfig:
-    """How a `PreemptionCheckpointHandler` learns of a preemption, and what it does then.
+    """How a `PreemptionCheckpointHandler` detects a preemption, and what it does then.
 
     termination_watcher_fn  says whether the process will be ended soon; SIGTERM counts in any case
     exit_fn                 ends the process after the checkpoint; by default with the exit code 42
@@ -50,7 +50,7 @@ class TerminationConfig:
 
 
 class PreemptionWatcher:
-    """Notices SIGTERM, by which most platforms say that they will end a process.
+    """Watches for SIGTERM, which most platforms send before they end a process.
 
     >>> import gradtape as tf
     >>> tf.distribute.experimental.PreemptionWatcher().preemption_message

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaContext:
-    """What code in `strategy.run` knows of its replica, and how it communicates with the others.
+    """The replica that code in `strategy.run` runs on, and how it communicates with the others.
 
     >>> import gradtape as tf
     >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])

@@ -35,7 +35,7 @@ from gradtape._src.variable import Variable, copies_of, is_distributed, variable
 
 @dataclass(frozen=True)
 class ValueContext:
-    """What the function of `experimental_distribute_values_from_function` is told: for which replica it is called.
+    """The argument of `experimental_distribute_values_from_function`'s function: which replica it is called for.
 
     >>> import gradtape as tf
     >>> tf.distribute.experimental.ValueContext(1, 4).replica_id_in_sync_group

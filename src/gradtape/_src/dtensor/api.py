@@ -93,7 +93,7 @@ def initialize_accelerator_system(device_type: str | None = None, **options: Any
 
 
 def shutdown_accelerator_system() -> None:
-    """Nothing is left to do: processes disconnect when they end.
+    """No effect: processes disconnect when they end.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.shutdown_accelerator_system()
@@ -233,7 +233,7 @@ def check_layout(tensor: Any, layout: Layout) -> None:
 
 
 def relayout(tensor: Any, layout: Layout, name: str | None = None) -> Tensor:
-    """A tensor in another layout; its gradient comes back in the old one.
+    """Change the layout of a tensor; the gradient has the old layout.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor

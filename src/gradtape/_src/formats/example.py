@@ -389,7 +389,7 @@ class Features(_Named):
 
 
 class FeatureList(Message):
-    """Features one after the other.
+    """A sequence of features.
 
     >>> step = tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))
     >>> len(tf.train.FeatureList(feature=[step, step]).feature)

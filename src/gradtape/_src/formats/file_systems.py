@@ -54,7 +54,7 @@ class FileSystem(Protocol):
         """Remove a file."""
 
     def rmtree(self, path: str) -> None:
-        """Remove a folder and all in it."""
+        """Remove a folder and everything in it."""
 
     def rename(self, source: str, target: str) -> None:
         """Give a file or folder another name, which is free or that of a file."""

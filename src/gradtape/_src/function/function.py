@@ -471,7 +471,8 @@ def function(
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Compile a function with XLA; with and without arguments, on functions, methods and lambdas.
+    """Compile a Python function into one program: on NumPy immediately and, with the extra `xla`, by XLA where that is
+    faster.
 
     The Python code runs once for each kind of arguments (shapes, dtypes, Python values); from then on the compiled
     program runs. Tapes may be inside, outside, or both. Where `input_signature` says None, or with `reduce_retracing`

@@ -124,7 +124,7 @@ def _choose() -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """What `run_functions_eagerly` was last told; True in a forked child in which nothing can be compiled.
+    """Whether functions run eagerly; also True in a forked child, in which nothing can be compiled.
 
     >>> tf.config.experimental_functions_run_eagerly()
     False
@@ -162,7 +162,7 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 
 
 def init_scope() -> settings:
-    """Outside of every tape and every function that is being traced: what runs in the block runs now, once.
+    """Leave every tape and traced function: the code in this block runs immediately, and once.
 
     >>> import gradtape as tf
     >>> @tf.function

@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 
 
 class LiveView:
-    """Writes a page about a training that reloads itself: open it in a browser while the program runs.
+    """Write an HTML page about a training run that refreshes itself: open it in a browser while the program runs.
 
     Call `step` after the gradients are computed; the page shows the loss, and for every variable the norm of its
     gradient, its relative update and the fraction of units without a gradient (dead units of a ReLU, say). It is one

@@ -368,22 +368,22 @@ greater_equal = binary(
 )  # fmt: skip
 logical_and = binary(
     "logical_and", None, None, kinds="b",
-    names=("logical_and", "math.logical_and"), doc="Both, elementwise.",
+    names=("logical_and", "math.logical_and"), doc="Logical AND, elementwise.",
     example=("tf.logical_and([True, True], [True, False])", "[ True False]"), instead=SMOOTH_TRUTH,
 )  # fmt: skip
 logical_or = binary(
     "logical_or", None, None, kinds="b",
-    names=("logical_or", "math.logical_or"), doc="Either or both, elementwise.",
+    names=("logical_or", "math.logical_or"), doc="Logical OR, elementwise.",
     example=("tf.logical_or([True, False], [False, False])", "[ True False]"), instead=SMOOTH_TRUTH,
 )  # fmt: skip
 logical_xor = binary(
     "logical_xor", None, None, kinds="b",
-    names=("math.logical_xor",), doc="Either but not both, elementwise.",
+    names=("math.logical_xor",), doc="Logical XOR, elementwise.",
     example=("tf.math.logical_xor([True, True], [True, False])", "[False  True]"), instead=SMOOTH_TRUTH,
 )  # fmt: skip
 logical_not = unary(
     "logical_not", None, kinds="b",
-    names=("logical_not", "math.logical_not"), doc="The opposite, elementwise.",
+    names=("logical_not", "math.logical_not"), doc="Logical NOT, elementwise.",
     example=("tf.logical_not([True, False])", "[False  True]"), instead=SMOOTH_TRUTH,
 )  # fmt: skip
 bitwise_and = binary(

@@ -128,7 +128,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 class SparseTensorSpec:
-    """What a sparse tensor looks like: the shape and the dtype.
+    """A description of a sparse tensor: shape and dtype.
 
     >>> tf.SparseTensorSpec([None, 3]).is_compatible_with(tf.SparseTensor([[0, 1]], [2.0], [5, 3]))
     True

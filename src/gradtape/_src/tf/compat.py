@@ -198,7 +198,7 @@ def convolution(
     filters: TensorLike | None = None,
     dilations: Any = None,
 ) -> Tensor:
-    """Convolution over one, two or three axes of space; the filters say how many."""
+    """Convolution over one, two or three spatial axes; the rank of the filters decides."""
     given = filter if filters is None else filters
     rates = dilation_rate if dilations is None else dilations
     result: Tensor = nn.convolution(input, given, strides, padding, data_format, rates, name)

@@ -247,7 +247,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
 
 def get_soft_device_placement() -> bool:
-    """Whether a device that is not there means the processor.
+    """Whether ops that name a device which does not exist run on the CPU.
 
     >>> tf.config.get_soft_device_placement()
     True
@@ -256,7 +256,7 @@ def get_soft_device_placement() -> bool:
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Whether a device that is not there means the processor, or is an error.
+    """Set whether ops that name a device which does not exist run on the CPU, or raise an error.
 
     >>> before = tf.config.get_soft_device_placement()
     >>> tf.config.set_soft_device_placement(True)

@@ -859,7 +859,7 @@ def scan(
     reverse: Any = False,
     name: str | None = None,
 ) -> Any:
-    """As `foldl` (or, in reverse, `foldr`), with every result on the way stacked.
+    """Like `foldl` (in reverse, `foldr`), but stacks all intermediate results.
 
     >>> tf.scan(lambda a, x: a + x, tf.constant([1, 2, 3])).numpy().tolist()
     [1, 3, 6]

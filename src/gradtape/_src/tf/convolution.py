@@ -295,7 +295,7 @@ def convolution(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Convolution over one, two or three axes of space; the filters say how many.
+    """Convolution over one, two or three spatial axes; the rank of the filters decides.
 
     >>> tf.nn.convolution([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).numpy().ravel().tolist()
     [21.0, 42.0]
@@ -314,7 +314,7 @@ def convolution(
 def atrous_conv2d(
     value: TensorLike, filters: TensorLike, rate: TensorLike, padding: Any, name: str | None = None
 ) -> Tensor:
-    """A convolution whose filters reach out: `rate` - 1 places are left out between their taps.
+    """A dilated convolution: `rate` - 1 positions are skipped between the taps of the filters.
 
     >>> image = tf.reshape(tf.range(25.0), [1, 5, 5, 1])
     >>> print(tf.nn.atrous_conv2d(image, tf.ones([3, 3, 1, 1]), rate=2, padding="VALID").numpy().round(4))
@@ -472,7 +472,7 @@ def conv_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `convolution`; the output shape says how many axes of space there are.
+    """The transpose of `convolution`; the output shape decides the number of spatial axes.
 
     >>> x = tf.reshape([1.0, 2.0], [1, 2, 1])
     >>> tf.nn.conv_transpose(x, tf.ones([2, 1, 1]), [1, 4, 1], strides=2)[0, :, 0].numpy().tolist()
@@ -519,7 +519,7 @@ def depthwise_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Each channel has filters of its own: [height, width, channels, multiplier].
+    """A convolution of each channel with its own filters [height, width, channels, multiplier].
 
     >>> image = [[[[1.0, 2.0], [3.0, 4.0]]]]
     >>> tf.nn.depthwise_conv2d(image, [[[[1.0], [10.0]]]], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
@@ -601,7 +601,7 @@ def separable_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """A depthwise convolution, then a mixing of channels at every place.
+    """A depthwise convolution, then a pointwise one that mixes channels.
 
     >>> x = tf.ones([1, 2, 2, 2])
     >>> tf.nn.separable_conv2d(x, tf.ones([2, 2, 2, 1]), tf.ones([1, 1, 2, 1]), [1] * 4, "VALID").numpy().tolist()
@@ -852,7 +852,7 @@ def _axes_of_space(x: Tensor) -> int:
 def max_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The largest of every window; the input's rank says how many axes of space there are.
+    """The maximum of every window; the rank of the input decides the number of spatial axes.
 
     >>> tf.nn.max_pool(tf.reshape(tf.range(16.0), [1, 4, 4, 1]), 2, 2, "VALID")[0, :, :, 0].numpy().tolist()
     [[5.0, 7.0], [13.0, 15.0]]
@@ -864,7 +864,7 @@ def max_pool(
 def avg_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The mean of every window; the input's rank says how many axes of space there are.
+    """The mean of every window; the rank of the input decides the number of spatial axes.
 
     >>> tf.nn.avg_pool(tf.reshape(tf.range(16.0), [1, 4, 4, 1]), 2, 2, "VALID")[0, :, :, 0].numpy().tolist()
     [[2.5, 4.5], [10.5, 12.5]]
@@ -883,7 +883,7 @@ def pool(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Pooling of type "MAX" or "AVG" over one, two or three axes of space.
+    """Pooling of type "MAX" or "AVG" over one, two or three spatial axes.
 
     >>> tf.nn.pool([[[1.0], [3.0], [2.0]]], [2], "AVG").numpy().ravel().tolist()
     [2.0, 2.5]

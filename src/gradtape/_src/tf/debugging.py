@@ -39,7 +39,7 @@ def _described(letter: str, tensor: Tensor) -> str:
 def assert_equal(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x == y everywhere.
+    """Raise InvalidArgumentError unless x == y everywhere.
 
     >>> tf.assert_equal([1, 2], [1, 2])
     """
@@ -49,7 +49,7 @@ def assert_equal(
 def assert_none_equal(
     x: TensorLike, y: TensorLike, summarize: int | None = None, message: str | None = None, name: str | None = None
 ) -> None:
-    """x != y everywhere.
+    """Raise InvalidArgumentError unless x != y everywhere.
 
     >>> tf.debugging.assert_none_equal([1, 2], 3)
     """
@@ -59,7 +59,7 @@ def assert_none_equal(
 def assert_less(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x < y everywhere.
+    """Raise InvalidArgumentError unless x < y everywhere.
 
     >>> tf.assert_less(1, [2, 3])
     """
@@ -69,7 +69,7 @@ def assert_less(
 def assert_less_equal(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x <= y everywhere.
+    """Raise InvalidArgumentError unless x <= y everywhere.
 
     >>> tf.debugging.assert_less_equal([1, 2], 2)
     """
@@ -79,7 +79,7 @@ def assert_less_equal(
 def assert_greater(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x > y everywhere.
+    """Raise InvalidArgumentError unless x > y everywhere.
 
     >>> tf.assert_greater([2, 3], 1)
     """
@@ -89,7 +89,7 @@ def assert_greater(
 def assert_greater_equal(
     x: TensorLike, y: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x >= y everywhere.
+    """Raise InvalidArgumentError unless x >= y everywhere.
 
     >>> tf.debugging.assert_greater_equal([2, 1], 1)
     """
@@ -210,7 +210,7 @@ def _summary(values: Any, most: int) -> str:
 def assert_positive(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x > 0 everywhere.
+    """Raise InvalidArgumentError unless x > 0 everywhere.
 
     >>> tf.debugging.assert_positive([1.0, 0.0], message="sizes")
     Traceback (most recent call last):
@@ -223,7 +223,7 @@ def assert_positive(
 def assert_negative(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x < 0 everywhere.
+    """Raise InvalidArgumentError unless x < 0 everywhere.
 
     >>> tf.debugging.assert_negative([-1, -2])
     """
@@ -233,7 +233,7 @@ def assert_negative(
 def assert_non_negative(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x >= 0 everywhere.
+    """Raise InvalidArgumentError unless x >= 0 everywhere.
 
     >>> tf.debugging.assert_non_negative([0, 1])
     """
@@ -243,7 +243,7 @@ def assert_non_negative(
 def assert_non_positive(
     x: TensorLike, message: str | None = None, summarize: int | None = None, name: str | None = None
 ) -> None:
-    """x <= 0 everywhere.
+    """Raise InvalidArgumentError unless x <= 0 everywhere.
 
     >>> tf.debugging.assert_non_positive([0, -1])
     """
@@ -281,7 +281,7 @@ def _compare_zero(sign: str, x: Any, message: str | None, summarize: int | None)
 
 # -- ranks and shapes ------------------------------------------------------------------------------------------------
 def assert_rank(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
-    """x has this rank.
+    """Raise an error unless x has this rank.
 
     >>> tf.assert_rank([[1.0]], 2)
     """
@@ -290,7 +290,7 @@ def assert_rank(x: TensorLike, rank: Any, message: str | None = None, name: str 
 
 
 def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
-    """x has this rank or a higher one.
+    """Raise an error unless x has this rank or a higher one.
 
     >>> tf.debugging.assert_rank_at_least([[1, 2]], 2)
     """
@@ -299,7 +299,7 @@ def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None, n
 
 
 def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: str | None = None) -> None:
-    """x has one of these ranks.
+    """Raise an error unless x has one of these ranks.
 
     >>> tf.debugging.assert_rank_in([1, 2], [1, 3])
     """
@@ -310,7 +310,7 @@ def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: 
 
 
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> None:
-    """The tensor has no axes.
+    """Raise ValueError unless the tensor is a scalar.
 
     >>> tf.debugging.assert_scalar(tf.constant([1]))
     Traceback (most recent call last):
@@ -361,7 +361,7 @@ def assert_shapes(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Tensors have the given shapes, and sizes under the same name are equal.
+    """Raise ValueError unless tensors have the given shapes; sizes under the same name must be equal.
 
     An entry of a shape is a size, a name for a size, None or '.' for any size; '...' or '*' at the beginning stands
     for any number of axes.
@@ -423,7 +423,7 @@ def _any_number(size: Any) -> bool:
 
 # -- types -----------------------------------------------------------------------------------------------------------
 def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
-    """The tensor has this dtype.
+    """Raise TypeError unless the tensor has this dtype.
 
     >>> tf.debugging.assert_type(tf.constant(1.0), tf.float32)
     """
@@ -434,7 +434,7 @@ def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, na
 
 
 def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
-    """x is of an integer dtype.
+    """Raise TypeError unless x has an integer dtype.
 
     >>> tf.debugging.assert_integer(tf.constant(1.5))
     Traceback (most recent call last):
@@ -477,7 +477,7 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
 
 
 def assert_proper_iterable(values: TensorLike) -> None:
-    """A list or another iterable, but no tensor, array or string, which are one thing each.
+    """Raise TypeError unless this is a list or another iterable; tensors, arrays and strings do not count.
 
     >>> tf.debugging.assert_proper_iterable([1, 2])
     """
@@ -523,7 +523,7 @@ def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> T
 
 
 def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
-    """The condition holds; otherwise an InvalidArgumentError with the data. In a program, when it comes there.
+    """Raise InvalidArgumentError with the data unless a condition holds; in a function, when the program runs.
 
     >>> tf.Assert(True, ["never shown"])
     >>> tf.Assert(False, ["x was", 3])

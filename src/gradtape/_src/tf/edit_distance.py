@@ -14,7 +14,7 @@ from gradtape._src.tf.string_arrays import known
 
 
 def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance") -> Tensor:
-    """How many insertions, deletions and substitutions make the truth of each hypothesis, by the length of the truth.
+    """The Levenshtein distance from each hypothesis to its truth, divided by the length of the truth.
 
     Both are sparse tensors, whose last axis has the elements of a sequence.
 

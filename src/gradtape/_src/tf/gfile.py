@@ -291,7 +291,7 @@ def walk(
 
 
 def join(path: Any, *paths: Any) -> Any:
-    """Parts of a path as one path; a part that begins with a slash begins anew.
+    """Join the parts of a path; a part that begins with a slash replaces those before it.
 
     >>> import gradtape as tf
     >>> tf.io.gfile.join("ram://x", "y", "z")
@@ -312,7 +312,7 @@ def get_registered_schemes() -> list[str]:
 
 # -- changes ---------------------------------------------------------------------------------------------------------
 def mkdir(path: Any) -> None:
-    """Make a folder, whose parent exists. One that is there is no error.
+    """Create a folder in an existing one; no error if it exists.
 
     >>> import gradtape as tf
     >>> tf.io.gfile.mkdir("ram://new")
@@ -322,7 +322,7 @@ def mkdir(path: Any) -> None:
 
 
 def makedirs(path: Any) -> None:
-    """Make a folder, and those around it that are missing.
+    """Create a folder and its missing parents.
 
     >>> import gradtape as tf
     >>> tf.io.gfile.makedirs("ram://new/inner")
@@ -343,7 +343,7 @@ def remove(path: Any) -> None:
 
 
 def rmtree(path: Any) -> None:
-    """Remove a folder and all in it.
+    """Remove a folder and everything in it.
 
     >>> import gradtape as tf
     >>> tf.io.write_file("ram://gone/a", "x")
@@ -373,7 +373,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Give a file or folder another name.
+    """Rename a file or folder.
 
     >>> import gradtape as tf
     >>> tf.io.write_file("ram://before", "x")

@@ -135,7 +135,7 @@ _INT64 = np.dtype(np.int64)
 
 
 class ResizeMethod:
-    """The names of the ways to resize.
+    """The names of the resizing methods.
 
     >>> nearest = tf.image.ResizeMethod.NEAREST_NEIGHBOR
     >>> tf.image.resize([[[0.0], [2.0]]], [1, 4], method=nearest)[0, :, 0].numpy().tolist()

@@ -223,7 +223,7 @@ def _muted(where: Tensor, values: Tensor, shape: Axes, op: str) -> tuple[Tensor,
 def dynamic_partition(
     data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None
 ) -> list[Tensor]:
-    """The rows of data, each in the list's tensor that `partitions` names.
+    """Split the rows of data into `num_partitions` tensors; `partitions` holds the number of each row's tensor.
 
     >>> [p.numpy().tolist() for p in tf.dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
     [[20], [10, 30]]

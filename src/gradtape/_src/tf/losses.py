@@ -163,7 +163,7 @@ def ctc_loss(
     blank_index: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """-log p(labels | logits), summed over all alignments of the labels with the steps of time.
+    """The CTC loss: -log p(labels | logits), with p summed over all alignments of labels and time steps.
 
     labels        [batch, most labels] integers, of which the first label_length count; or a SparseTensor of them
     logits        [time, batch, classes], or [batch, time, classes] with logits_time_major=False
@@ -213,7 +213,7 @@ def ctc_loss(
 
 
 def collapse_repeated(labels: TensorLike, seq_length: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Rows of labels with repetitions merged, and how many are left in each.
+    """Merge repeated labels in each row; also returns the new length of each row.
 
     >>> merged, lengths = tf.nn.collapse_repeated([[1, 1, 2, 2, 1]], [5])
     >>> merged.numpy().tolist(), lengths.numpy().tolist()
@@ -346,7 +346,7 @@ def nce_loss(
     remove_accidental_hits: bool = False,
     name: str = "nce_loss",
 ) -> Tensor:
-    """Noise-contrastive estimation: tell the true classes from sampled ones, each on its own.
+    """The noise-contrastive estimation loss: a binary classification of true and sampled classes.
 
     >>> weights, biases, inputs = tf.ones([5, 2]), tf.zeros([5]), tf.ones([2, 2])
     >>> tf.nn.nce_loss(weights, biases, [[1], [3]], inputs, num_sampled=2, num_classes=5).shape

@@ -418,7 +418,7 @@ def _within(labels: Any, classes: int) -> bool:
 def sigmoid_cross_entropy_with_logits(
     labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """The cross entropy between probabilities and the sigmoid of logits, each on its own.
+    """The cross entropy between probabilities and the sigmoid of logits, elementwise.
 
     >>> print(tf.nn.sigmoid_cross_entropy_with_logits(labels=[1.0, 0.0], logits=[0.0, 2.0]).numpy().round(4))
     [0.6931 2.1269]

@@ -292,7 +292,7 @@ def _unbiased(count: Any, dtype: Any) -> Any:
 def dropout(
     x: TensorLike, rate: TensorLike, noise_shape: Any = None, seed: Any = None, name: str | None = None
 ) -> Tensor:
-    """Zero each element with probability `rate`, and scale the others so that the mean stays.
+    """Set each element to zero with probability `rate`, and scale the others so that the mean is preserved.
 
     >>> tf.nn.dropout([1.0, 2.0], 0.0).numpy().tolist()
     [1.0, 2.0]

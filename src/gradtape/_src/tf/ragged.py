@@ -265,7 +265,7 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
 
 @hosted
 def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, name: str | None = None) -> RaggedTensor:
-    """Values in the rows that their partition numbers say, in order.
+    """Stack values into rows by their partition numbers.
 
     >>> import gradtape as tf
     >>> tf.ragged.stack_dynamic_partitions(["a", "b", "c", "d"], [2, 0, 2, 1], 4)

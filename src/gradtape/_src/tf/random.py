@@ -818,7 +818,7 @@ _INSIDE = Rule(
 
 # -- generators ------------------------------------------------------------------------------------------------------
 class Algorithm(IntEnum):
-    """How bits are made. Philox is the one there is; TensorFlow has ThreeFry on XLA's devices only.
+    """The algorithm of random bits. Only Philox is implemented; TensorFlow has ThreeFry on XLA devices only.
 
     >>> tf.random.Algorithm.PHILOX.value
     1

@@ -27,7 +27,7 @@ class TopKV2(NamedTuple):
 def top_k(
     input: TensorLike, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None
 ) -> TopKV2:
-    """The k largest of the last axis, the largest first; of equal ones the lower index first.
+    """The k largest elements along the last axis, largest first; of equal ones the lower index first.
 
     >>> values, indices = tf.nn.top_k([1.0, 4.0, 3.0, 4.0], 3)
     >>> values.numpy().tolist(), indices.numpy().tolist()
@@ -59,7 +59,7 @@ def approx_max_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The k largest along an axis (exactly: on this engine an approximation would not be faster).
+    """The k largest elements along an axis; exact, because an approximation would not be faster here.
 
     >>> values, indices = tf.math.approx_max_k([3.0, 9.0, 1.0, 7.0], k=2)
     >>> values.numpy().tolist(), indices.numpy().tolist()
@@ -77,7 +77,7 @@ def approx_min_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The k smallest along an axis.
+    """The k smallest elements along an axis.
 
     >>> values, indices = tf.math.approx_min_k([3.0, 9.0, 1.0, 7.0], k=2)
     >>> values.numpy().tolist(), indices.numpy().tolist()

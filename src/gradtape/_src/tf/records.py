@@ -44,7 +44,7 @@ _WAYS = {"ZLIB": 15, "GZIP": 31}
 
 
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
-    """Strings that were compressed, by "ZLIB" or "GZIP".
+    """Decompress strings that were compressed with "ZLIB" or "GZIP".
 
     >>> import gradtape as tf, zlib
     >>> tf.io.decode_compressed(zlib.compress(b"abc"), "ZLIB").numpy()

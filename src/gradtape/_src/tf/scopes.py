@@ -105,7 +105,7 @@ def control_dependencies(control_inputs: Any) -> AbstractContextManager[Any]:
 
 
 class variable_creator_scope(setting[Any]):
-    """A block in which a function makes the variables: it changes the arguments, or what comes of them.
+    """In this block a function creates the variables: it can change the arguments or the result.
 
     Args:
       variable_creator: A function `creator(next_creator, **kwargs)` that returns a variable. `next_creator(**kwargs)`

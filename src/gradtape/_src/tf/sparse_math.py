@@ -183,7 +183,7 @@ def _dropped_axes(axis: Any, rank: int, op: str) -> set[int]:
 
 @hosted
 def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """Softmax along the last axis, over the elements that there are.
+    """Softmax along the last axis, over the elements that are present.
 
     >>> import gradtape as tf
     >>> tf.sparse.softmax(tf.sparse.from_dense([[1.0, 0.0], [2.0, 2.0]])).values.numpy().tolist()
@@ -435,7 +435,7 @@ def _weights(weights: Any, values: Any, numbers: ndarray) -> Tensor:
 
 @hosted
 def to_indicator(sp_input: SparseTensor, vocab_size: Any, name: str | None = None) -> Tensor:
-    """A dense tensor of booleans that says which numbers stand in each row.
+    """A dense boolean tensor: which numbers occur in each row.
 
     >>> import gradtape as tf
     >>> tf.sparse.to_indicator(tf.SparseTensor([[0, 0], [1, 1]], [2, 0], [2, 3]), 3).numpy().tolist()

@@ -167,7 +167,7 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
 
 @hosted
 def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
-    """The same elements in a larger shape; without one, in the smallest that has room for them.
+    """The same elements in a larger shape; by default in the smallest shape that holds them.
 
     >>> tf.sparse.reset_shape(tf.sparse.from_dense([[1, 0, 0]]), [2, 4]).shape
     TensorShape([2, 4])
@@ -226,7 +226,7 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
 
 @hosted
 def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: str | None = None) -> list[SparseTensor]:
-    """Parts along an axis; the first ones are longer by 1 where the size is no multiple.
+    """Split along an axis; if the size is not a multiple, the first parts are longer by 1.
 
     >>> parts = tf.sparse.split(tf.sparse.from_dense([1, 0, 2, 0]), num_split=2, axis=0)
     >>> [tf.sparse.to_dense(part).numpy().tolist() for part in parts]
@@ -258,7 +258,7 @@ def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: s
 
 @hosted
 def concat(axis: Any, sp_inputs: Any, expand_nonconcat_dims: bool = False, name: str | None = None) -> SparseTensor:
-    """Sparse tensors one behind the other. With `expand_nonconcat_dims`, the other sizes are the largest.
+    """Concatenate sparse tensors along an axis. With `expand_nonconcat_dims`, the other sizes are the largest.
 
     >>> import gradtape as tf
     >>> s = tf.sparse.from_dense([[0, 1]])
@@ -340,7 +340,7 @@ def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None
 
 
 def mask(a: Any, mask_indices: Any, name: str | None = None) -> IndexedSlices:
-    """IndexedSlices without those at some positions.
+    """Remove the slices at some positions from IndexedSlices.
 
     >>> import gradtape as tf
     >>> slices = tf.IndexedSlices(tf.constant([[1.0], [2.0]]), tf.constant([0, 4]))

@@ -263,7 +263,7 @@ def elu(features: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
-    """The scaled elu that keeps mean 0 and variance 1.
+    """The scaled exponential linear unit, which preserves mean 0 and variance 1.
 
     >>> tf.nn.selu([-1.0, 1.0]).numpy().round(4)
     array([-1.1113,  1.0507], dtype=float32)
@@ -274,7 +274,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
-    """x times the normal distribution function of x, or a formula with tanh that comes close to it.
+    """x times the standard normal distribution function of x, or its approximation by tanh.
 
     >>> tf.nn.gelu([-1.0, 1.0]).numpy().round(4)
     array([-0.1587,  0.8413], dtype=float32)

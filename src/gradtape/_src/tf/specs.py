@@ -40,7 +40,7 @@ __all__ = [
 
 
 class TypeSpec(ABC):
-    """What a value made of tensors looks like, without its numbers.
+    """A description of a value that consists of tensors.
 
     A subclass says of which class the values are (`value_type`), how a value is taken apart (`_to_components`), put
     together again (`_from_components`), what describes the parts (`_component_specs`), and what the specification

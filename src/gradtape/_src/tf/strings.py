@@ -451,7 +451,7 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
 # -- numbers ---------------------------------------------------------------------------------------------------------
 @elementwise
 def to_number(input: Any, out_type: Any = float32, name: str | None = None) -> Any:
-    """The numbers that texts say.
+    """Parse numbers from strings.
 
     >>> tf.strings.to_number(["1.5", "-inf"]).numpy().tolist(), tf.strings.to_number("7", "int32").numpy().item()
     ([1.5, -inf], 7)

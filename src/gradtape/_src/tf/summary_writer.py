@@ -167,7 +167,7 @@ def _at_every_call(function: Callable[[], None]) -> None:
 
 # -- steps and conditions --------------------------------------------------------------------------------------------
 def set_step(step: Any) -> None:
-    """Set the step of summaries that do not say theirs; a variable is read at each of them.
+    """Set the default step of summaries; a variable is read for each summary.
 
     >>> import gradtape as tf
     >>> tf.summary.experimental.set_step(5)
@@ -294,7 +294,7 @@ def _record_in_function(
 
 
 def flush(writer: Any = None, name: str | None = None) -> None:
-    """Let the summaries of a writer, or of the one that is open, reach the file.
+    """Write the pending summaries of a writer, by default the current one, to its file.
 
     >>> import gradtape as tf
     >>> tf.summary.flush()

@@ -40,7 +40,7 @@ def wrong_dtype(kind: DType, given: DType) -> errors.InvalidArgumentError:
 
 
 class TensorArray:
-    """A list of tensors of one dtype. What changes it also returns it, as code that has to run in graphs expects.
+    """A list of tensors of one dtype. Methods that change it also return it, as graph code expects.
 
     >>> ta = tf.TensorArray("float32", size=2)
     >>> ta = ta.write(0, 1.0).write(1, 2.0)

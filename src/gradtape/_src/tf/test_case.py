@@ -576,7 +576,7 @@ def disable_with_predicate(pred: Callable[[], bool], skip_message: str) -> Calla
 
 
 def with_eager_op_as_function(cls: Any = None, only_as_function: bool = False) -> Any:
-    """No effect: TensorFlow's own tests ran their ops in a second way with it, and it is deprecated there.
+    """No effect; deprecated in TensorFlow.
 
     >>> tf.test.with_eager_op_as_function(int)
     <class 'int'>
@@ -585,7 +585,7 @@ def with_eager_op_as_function(cls: Any = None, only_as_function: bool = False) -
 
 
 def assert_equal_graph_def(expected: Any, actual: Any) -> None:
-    """Two `GraphDef`s have the same nodes, in any order.
+    """Assert that two `GraphDef`s have the same nodes, in any order.
 
     >>> from gradtape._src.formats.event import GraphDef
     >>> tf.test.assert_equal_graph_def(GraphDef(), GraphDef())

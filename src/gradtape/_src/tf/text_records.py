@@ -39,7 +39,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Any
 
 @elementwise
 def decode_base64(input: Any, name: str | None = None) -> Any:
-    """The texts that `encode_base64` was given.
+    """Decode strings that `encode_base64` encoded.
 
     >>> tf.io.decode_base64(["aGVsbG8"]).numpy().tolist()
     [b'hello']

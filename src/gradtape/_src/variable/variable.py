@@ -103,7 +103,7 @@ def _unless_made(init: Callable[..., None]) -> Callable[..., None]:
 
 
 class VariableSynchronization(Enum):
-    """When replicas of a variable are brought together.
+    """When the copies of a variable on the replicas are synchronized.
 
     >>> tf.Variable(1.0, synchronization=tf.VariableSynchronization.ON_READ).synchronization.name
     'ON_READ'
@@ -116,7 +116,7 @@ class VariableSynchronization(Enum):
 
 
 class VariableAggregation(Enum):
-    """How replicas of a variable are brought together.
+    """How the updates of replicas are combined.
 
     >>> tf.Variable(1.0, aggregation=tf.VariableAggregation.MEAN).aggregation.name
     'MEAN'
@@ -147,7 +147,7 @@ def _modes(synchronization: Any, aggregation: Any, name: Any) -> tuple[VariableS
 
 
 class Variable(IndexedUpdates, Operators):
-    """A tensor that can be assigned to, and that tapes watch by themselves while it is trainable.
+    """A tensor that can be assigned to. Tapes watch trainable variables automatically.
 
     All readings share the variable's own identity, so that a gradient with respect to the variable adds up every
     reading, before and after assignments.

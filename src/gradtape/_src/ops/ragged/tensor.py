@@ -822,7 +822,7 @@ def _unpickled(flat: Tensor, found: list[tuple[ndarray, int | None]]) -> Any:
 
 # -- the specification -----------------------------------------------------------------------------------------------
 class RaggedTensorSpec:
-    """What a ragged tensor looks like: shape, dtype, number of ragged dimensions and dtype of the row splits.
+    """A description of a ragged tensor: shape, dtype, number of ragged dimensions, dtype of the row splits.
 
     >>> import gradtape as tf
     >>> tf.RaggedTensorSpec([None, None], tf.int32).is_compatible_with(tf.ragged.constant([[1], [2, 3]]))

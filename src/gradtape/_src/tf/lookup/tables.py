@@ -98,7 +98,7 @@ def _typed_keys(keys: Any, dtype: DType) -> Tensor:
 
 
 class StaticHashTable(LookupInterface):
-    """A table that never changes after it is made, with one value for all keys that it does not have.
+    """An immutable table, with a default value for keys that it does not have.
 
     >>> import gradtape as tf
     >>> words = tf.lookup.KeyValueTensorInitializer(["cat", "dog"], [0, 1])
@@ -428,7 +428,7 @@ class _ChangingTable(LookupInterface, TensorState):
 
 
 class MutableHashTable(_ChangingTable):
-    """A table that can change. A value is a scalar, or a vector as long as `default_value`.
+    """A mutable table. A value is a scalar, or a vector as long as `default_value`.
 
     >>> import gradtape as tf
     >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, default_value=-1)
@@ -493,7 +493,7 @@ class MutableHashTable(_ChangingTable):
 
 
 class DenseHashTable(_ChangingTable):
-    """A table that can change, of open buckets: two keys, which are never inserted, mark empty and deleted ones.
+    """A mutable table with open addressing: two keys, which are never inserted, mark empty and deleted buckets.
 
     >>> import gradtape as tf
     >>> table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, default_value=-1, empty_key=0, deleted_key=-1)

@@ -274,7 +274,7 @@ def cosine_decay_restarts(
 
 # -- averages --------------------------------------------------------------------------------------------------------
 class ExponentialMovingAverage:
-    """Averages of variables that fade: average = decay * average + (1 - decay) * variable.
+    """Exponential moving averages of variables: average = decay * average + (1 - decay) * variable.
 
     With `num_updates`, the decay is at most (1 + num_updates) / (10 + num_updates). `zero_debias` has no effect on
     averages of variables, as in TensorFlow.
