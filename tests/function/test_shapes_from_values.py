@@ -298,6 +298,26 @@ class TestEffectsHappenOnce:
         assert seen == [3, n]
         assert not isinstance(f.get_concrete_function(x, tf.constant(1)), EagerFunction)
 
+    def test_a_check_comes_before_the_call_with_all_that_it_needs(self) -> None:
+        v, generator = tf.Variable(0.0), tf.random.Generator.from_seed(1)
+
+        def body(x: Any, n: Any, note: Any) -> Any:
+            tf.py_function(note, [n], SCALAR)
+            v.assign_add(1.0)
+            some, others = tf.boolean_mask(x, x > 1.5), tf.boolean_mask(x, x < tf.cast(n, x.dtype))
+            return some + others, generator.uniform([])  # the trace takes their sizes to be equal
+
+        f, seen = self._calls(body)
+        x = tf.constant([1.0, 2.0, 3.0])
+        again = tf.random.Generator.from_seed(1)
+        for count, (n, total) in enumerate([(3, [3.0, 5.0]), (2, [3.0, 4.0]), (3, [3.0, 5.0])], 1):
+            found, drawn = f(x, tf.constant(n))
+            np.testing.assert_array_equal(found, total)
+            assert len(seen) == float(v) == count
+            assert float(drawn) == float(again.uniform([]))
+        assert not isinstance(f.get_concrete_function(x, tf.constant(1)), EagerFunction)
+        assert f.experimental_get_tracing_count() == 1
+
     def test_in_a_loop(self) -> None:
         def body(x: Any, n: Any, note: Any) -> Any:
             total = tf.constant(0.0)

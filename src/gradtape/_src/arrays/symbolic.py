@@ -203,6 +203,18 @@ class Repeated:
         self.next = 0
 
 
+def _can_move(node: Node) -> bool:
+    """Whether a node may run before a callback that it comes after: it calls nothing, and checks nothing."""
+    values = [v for value in node.attrs.values() for v in (value if isinstance(value, tuple) else (value,))]
+    programs = [v for v in values if hasattr(v, "has_effects")]
+    return not (
+        node.attrs.get("effect")
+        or node.name == "check"
+        or node.attrs.get("of") == "check"
+        or any(program.has_effects or program.checks for program in programs)
+    )
+
+
 class Graph:
     """A program in the making: nodes in order, and inputs as they are found to be needed.
 
@@ -375,19 +387,27 @@ class Graph:
         self.add("assume", (), {**attrs, "effect": True}, (output,))
         place = self.root.first_effect
         if place is not None:
-            node = self.nodes.pop()
-            if self is not self.root or self.replicas is not None or not self._can_move(node, place):
+            if self is not self.root or self.replicas is not None:
                 raise NeedsEagerError(_check_after_effect())
-            self.nodes.insert(place, node)
-            self.root.first_effect = place + 1
+            self._move_before(place)
         self.root.assumes = True
         return output
 
-    def _can_move(self, node: Node, place: int) -> bool:
-        """Whether all operands of a node are there before the node at a place."""
-        later = {id(other) for other in self.nodes[place:]}
-        makers = [self.maker(a) for a in node.args if type(a) is Symbolic]
-        return all(maker is None or id(maker) not in later for maker in makers)
+    def _move_before(self, place: int) -> None:
+        """Move the last node before the one at a place, with all that it needs and that comes later."""
+        later = self.nodes[place:]
+        needed, used = [later[-1]], {id(a) for a in later[-1].args}
+        for node in reversed(later[:-1]):
+            if used.isdisjoint(map(id, node.outputs)):
+                continue
+            if not _can_move(node):
+                raise NeedsEagerError(_check_after_effect())
+            needed.append(node)
+            used.update(map(id, node.args))
+        moved = {id(node) for node in needed}
+        self.nodes[place:] = [*reversed(needed), *[node for node in later if id(node) not in moved]]
+        self.root.first_effect = place + len(needed)
+        self._indexed = min(self._indexed, place)
 
     def include(self, other: Graph) -> None:
         """Note that a program of another root becomes a part of this one."""

@@ -24,8 +24,10 @@ def summary(name: str, traces: int, functions: Sequence[ConcreteFunction]) -> st
             eager.append(f"{signature} runs eagerly. {function.reason}")
             continue
         for kind, program in _programs(function):
-            lines.append((signature, kind, _nodes(program), *_where(program), *_numbers(program), _reason(program)))
-            signature = ""
+            parts = [(kind, program), *[(f"island of {kind}", island) for island in _islands(program)]]
+            for part, each in parts:
+                lines.append((signature, part, _nodes(each), *_where(each), *_numbers(each), _reason(each)))
+                signature = ""
     widths = [max(len(line[i]) for line in lines) for i in range(len(_COLUMNS))]
     rows = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     times = "1 time" if traces == 1 else f"{traces} times"
@@ -48,6 +50,12 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
             if backward.traced.built is not None:
                 found += [("gradient", program) for program in backward.traced.built.versions()]
     return found
+
+
+def _islands(program: Program) -> list[Program]:
+    """The parts of a program with dynamic shapes or strings that XLA may run."""
+    program.write_for_numpy()
+    return program.islands
 
 
 def _nodes(program: Program) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.dimensions import Sizes, is_known_shape, sized
 from gradtape._src.arrays.numpy.blocks import blockwise
 from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
@@ -41,9 +41,11 @@ _KEPT = 2
 """How many released arrays of a shape and dtype are kept for the next results."""
 
 
-def executor(name: str, feeds: Sequence[Symbolic], code: Code, xp: Any) -> Callable[..., tuple[Any, ...]]:
-    """A function from one array for each feed to the outputs; `xp` has the kernels."""
-    writer = _Writer(feeds, code, xp)
+def executor(
+    name: str, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes = ()
+) -> Callable[..., tuple[Any, ...]]:
+    """A function from one array for each feed to the outputs; `xp` has the kernels, `sizes` are those of dimensions."""
+    writer = _Writer(feeds, code, xp, sizes)
     source = writer.source(name)
     namespace = writer.names
     exec(compile(source, f"<numpy program {name}>", "exec"), namespace)
@@ -62,29 +64,9 @@ def _text(value: Any) -> Any:
     return np.asarray(value, object)
 
 
-def _kind(symbol: Symbolic) -> tuple[Any, ...]:
-    """Equal for values that can have the same memory."""
-    return tuple(symbol.shape), np.dtype(symbol.dtype)
-
-
-def _size(symbol: Symbolic) -> int:
-    """The size in bytes; 0 if it is unknown."""
-    return np.dtype(symbol.dtype).itemsize * prod(symbol.shape) if is_known_shape(symbol.shape) else 0
-
-
-def _takes_out(node: Node, kernel: Any) -> bool:
-    """Whether the kernel can write its result, a large one, into memory that it is given."""
-    if len(node.outputs) != 1 or _size(node.outputs[0]) < _IN_PLACE_BYTES:
-        return False
-    if isinstance(kernel, np.ufunc):
-        return not node.attrs
-    is_matrix = all(type(a) is Symbolic and len(a.shape) == 2 for a in node.args)
-    return node.name == "matmul" and is_matrix and np.dtype(node.outputs[0].dtype).char in "fd"
-
-
 class _Writer:
-    def __init__(self, feeds: Sequence[Symbolic], code: Code, xp: Any) -> None:
-        self._code, self._xp = code, xp
+    def __init__(self, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes) -> None:
+        self._code, self._xp, self._sizes = code, xp, sizes
         self._variables = {id(symbol): f"a{i}" for i, symbol in enumerate(feeds)}
         self._inputs = {id(symbol) for symbol in feeds}
         self.names: dict[str, Any] = {"array": np.array, "asarray": np.asarray, "only": _only, "text": _text}
@@ -94,6 +76,27 @@ class _Writer:
         self._symbols = {id(s): s for node in code.nodes for s in (*node.args, *node.outputs) if type(s) is Symbolic}
         self._ended: list[str] = []  # names that end with the statement
         self._free: dict[tuple[Any, ...], list[str]] = {}  # names of released memory, the last one last
+
+    def _shape(self, symbol: Symbolic) -> tuple[Any, ...]:
+        return sized(symbol.shape, self._sizes)
+
+    def _kind(self, symbol: Symbolic) -> tuple[Any, ...]:
+        """Equal for values that can have the same memory."""
+        return self._shape(symbol), np.dtype(symbol.dtype)
+
+    def _size(self, symbol: Symbolic) -> int:
+        """The size in bytes; 0 if it is unknown."""
+        shape = self._shape(symbol)
+        return np.dtype(symbol.dtype).itemsize * prod(shape) if is_known_shape(shape) else 0
+
+    def _takes_out(self, node: Node, kernel: Any) -> bool:
+        """Whether the kernel can write its result, a large one, into memory that it is given."""
+        if len(node.outputs) != 1 or self._size(node.outputs[0]) < _IN_PLACE_BYTES:
+            return False
+        if isinstance(kernel, np.ufunc):
+            return not node.attrs
+        is_matrix = all(type(a) is Symbolic and len(a.shape) == 2 for a in node.args)
+        return node.name == "matmul" and is_matrix and np.dtype(node.outputs[0].dtype).char in "fd"
 
     def _last_uses(self) -> dict[int, int]:
         """The position of the last node that reads a symbol; outputs are read at the end."""
@@ -142,7 +145,7 @@ class _Writer:
     def _statement(self, i: int, node: Node) -> str:
         kernel = getattr(self._xp, node.name)
         function = f"{node.name}_{i}"
-        self.names[function] = blockwise(kernel) if is_blockwise(node) else kernel
+        self.names[function] = blockwise(kernel) if is_blockwise(node, self._sizes) else kernel
         arguments = [self._text(a) for a in node.args]
         arguments += [f"{name}={self._text(value)}" for name, value in node.attrs.items()]
         target = self._reused(i, node, kernel)
@@ -177,19 +180,19 @@ class _Writer:
         name = self._variables[key]
         if key in self._inputs:
             return
-        if key not in self._owned or not self._is_last(key, i) or _size(self._symbols[key]) < _IN_PLACE_BYTES:
+        if key not in self._owned or not self._is_last(key, i) or self._size(self._symbols[key]) < _IN_PLACE_BYTES:
             self._ended.append(name)
             return
-        names = self._free.setdefault(_kind(self._symbols[key]), [])
+        names = self._free.setdefault(self._kind(self._symbols[key]), [])
         names.append(name)
         if len(names) > _KEPT:
             self._ended.append(names.pop(0))
 
     def _room(self, node: Node, kernel: Any) -> str | None:
         """Memory that was released, for a result that needs some."""
-        if not _takes_out(node, kernel):
+        if not self._takes_out(node, kernel):
             return None
-        names = self._free.get(_kind(node.outputs[0]))
+        names = self._free.get(self._kind(node.outputs[0]))
         return names.pop() if names else None
 
     def _is_last(self, key: int, i: int) -> bool:
@@ -198,11 +201,16 @@ class _Writer:
 
     def _reused(self, i: int, node: Node, kernel: Any) -> Symbolic | None:
         """An operand that ends here and whose memory the result can have."""
-        if not _takes_out(node, kernel) or not isinstance(kernel, np.ufunc):
+        if not self._takes_out(node, kernel) or not isinstance(kernel, np.ufunc):
             return None
         (out,) = node.outputs
         for a in node.args:
-            if type(a) is Symbolic and id(a) in self._owned and _kind(a) == _kind(out) and self._is_last(id(a), i):
+            if (
+                type(a) is Symbolic
+                and id(a) in self._owned
+                and self._kind(a) == self._kind(out)
+                and self._is_last(id(a), i)
+            ):
                 return a
         return None
 
@@ -212,6 +220,8 @@ class _Writer:
             self._owned.discard(id(target))
         if isinstance(kernel, np.ufunc) or node.name in ALLOCATING:
             self._owned.update(id(out) for out in node.outputs)
+            return
+        if node.name == "island":  # new memory, which nothing may write to: it may be XLA's
             return
         # Any other kernel may return a view of an operand.
         together = {id(out) for out in node.outputs}

@@ -24,6 +24,7 @@ from gradtape._src.devices import chosen, has_jax, on_same_devices, placement
 from gradtape._src.graph import checks, numpy_executor, passes
 from gradtape._src.graph.batched_replay import replay_rows
 from gradtape._src.graph.bounds import Given, without_proved
+from gradtape._src.graph.islands import run_island, with_islands
 from gradtape._src.graph.merges import merged
 from gradtape._src.graph.replay import evaluate, run_once
 from gradtape._src.graph.tiers import Tier
@@ -83,6 +84,7 @@ class Program:
         self.sizes: Sizes = ()
         self.has_run_on_numpy = False
         self.numpy_nodes = 0  # how many nodes are left for NumPy, once code was written for it
+        self.islands: list[Program] = []  # its parts that XLA can run, where it cannot run all of it
         self.needs_numpy = graph.needs_numpy
         self.tier = Tier(self) if graph.root.executor == "auto" and not self.needs_numpy else None
         self.may_divide = False  # whether it is for values alone, and not for a derivative of the function
@@ -335,13 +337,25 @@ class Program:
         """The program as straight-line Python over NumPy kernels."""
         code = passes.optimise(self.nodes, self.outputs, _is_pure)
         self.numpy_nodes = len(code.nodes)
-        run = numpy_executor.executor(self.name, [feed.symbol for feed in self.feeds], code, _replaying)
+        if self.needs_numpy and self._graph.root.executor == "auto" and has_jax():
+            code = with_islands(code, self.sizes, _is_pure, self._island)
+        run = numpy_executor.executor(self.name, [feed.symbol for feed in self.feeds], code, _replaying, self.sizes)
         dtypes = [out.dtype if type(out) is Symbolic else None for out in self.outputs]
         if all(type(out) is Symbolic for out in code.outputs):
             return run
         return lambda *arrays: tuple(
             [x if dtype is None else np.asarray(x, dtype) for x, dtype in zip(run(*arrays), dtypes, strict=True)]
         )
+
+    def _island(self, nodes: list[Node], inputs: list[Symbolic], outputs: list[Symbolic]) -> Program:
+        """Some of its nodes as a program of their own, which XLA can compile."""
+        graph = Graph(self.name)
+        graph.executor, graph.nodes = "auto", nodes
+        graph.feeds = [Feed("argument", None, symbol) for symbol in inputs]
+        island = Program(graph, inputs, outputs)
+        island.sizes = self.sizes
+        self.islands.append(island)
+        return island
 
     def _rows_on_numpy(self, flags: tuple[bool, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The same for rows of some inputs."""
@@ -401,6 +415,7 @@ _replaying: Any = Engine("NumPy", np, *numpy_namespace.modules)
 """NumPy's functions, with branches and loops of programs."""
 for _function in control.FUNCTIONS:
     setattr(_replaying, _function.__name__, partial(_function, _replaying))
+_replaying.island = run_island
 
 
 def _outside(feed: Feed, passed: Sequence[Variable]) -> Any:

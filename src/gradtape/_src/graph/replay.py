@@ -11,7 +11,7 @@ import numpy as np
 from gradtape._src import threads
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.base import Namespace
-from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.dimensions import Sizes, is_known_shape, sized
 from gradtape._src.arrays.numpy.blocks import LARGE, blockwise
 from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
@@ -32,12 +32,12 @@ def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any) -> None:
             env[id(outputs[0])] = np.asarray(result, outputs[0].dtype) if np.isscalar(result) else result
 
 
-def is_blockwise(node: Node) -> bool:
-    """Whether an op is elementwise and its result so large that it runs on several cores."""
+def is_blockwise(node: Node, sizes: Sizes = ()) -> bool:
+    """Whether an op is elementwise and its result so large that it runs on several cores; `sizes` of dimensions."""
     op = registry.get(node.name)
     if op is None or not op.elementwise or len(node.outputs) != 1 or threads.limit() == 1:
         return False
-    shape = node.outputs[0].shape
+    shape = sized(node.outputs[0].shape, sizes)
     return is_known_shape(shape) and prod(shape) >= LARGE
 
 
@@ -56,7 +56,7 @@ def run_once(program: Any, arrays: Sequence[np.ndarray], xp: Any) -> tuple[Any, 
     env = program.environment(arrays)
     wanted = {id(out) for out in program.outputs if type(out) is Symbolic}
     for node, ending in zip(program.nodes, _last_uses(program.nodes, wanted), strict=True):
-        evaluate((node,), env, _in_blocks if is_blockwise(node) else xp)
+        evaluate((node,), env, _in_blocks if is_blockwise(node, program.sizes) else xp)
         for key in ending:
             del env[key]
     constants = [a for node in program.nodes for a in node.args if isinstance(a, np.ndarray)]
