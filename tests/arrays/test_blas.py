@@ -61,11 +61,39 @@ print(blas.SEVERAL, *seen)
 
 
 @needs_openblas
-@pytest.mark.parametrize(("threads", "printed"), [("1", "False"), ("2", "True matmul matmul matmul conv")])
+@pytest.mark.parametrize(("threads", "printed"), [("1", "False"), ("2", "True matmul matmul matmul run conv")])
 def test_which_products_run_alone(threads, printed):
     environment = {**os.environ, "OMP_NUM_THREADS": threads}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == printed
+
+
+@needs_openblas
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1024, 256, 256), (1001, 300, 257), (40, 3000, 520), (260, 1200, 64)])
+def test_large_products_in_parts(shape, dtype, monkeypatch):
+    monkeypatch.setattr(blas.threads, "_chosen", 3)
+    rows, inner, columns = shape
+    r = np.random.default_rng(0)
+    for adjoint_x, adjoint_y in ((False, False), (True, False), (False, True), (True, True)):
+        a, b = r.standard_normal((rows, inner)).astype(dtype), r.standard_normal((inner, columns)).astype(dtype)
+        x = np.ascontiguousarray(a.T) if adjoint_x else a
+        y = np.ascontiguousarray(b.T) if adjoint_y else b
+        assert blas.parts(rows * inner * columns) == 3
+        expected = blas.alone(np.matmul, x.T if adjoint_x else x, y.T if adjoint_y else y)
+        found = core._product_by_size(x, y, adjoint_x, adjoint_y, None)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 if dtype is np.float32 else 1e-11)
+        if not any(n % 64 for n in shape):
+            np.testing.assert_array_equal(found, expected)
+        memory = np.empty_like(expected)
+        assert core._product_by_size(x, y, adjoint_x, adjoint_y, memory) is memory
+        np.testing.assert_array_equal(memory, found)
+
+
+@needs_openblas
+def test_shapes_that_do_not_fit_raise_in_large_products():
+    with pytest.raises(ValueError, match=r"not aligned|mismatch"):
+        core._product_by_size(np.ones((1024, 256)), np.ones((255, 256)), False, False, None)
 
 
 def test_without_openblas_products_run_as_they_are(monkeypatch):

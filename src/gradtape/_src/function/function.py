@@ -116,8 +116,11 @@ class Function:
         """The signatures it was traced for, as text."""
         return "\n\n".join(concrete.pretty_printed_signature(verbose) for concrete in self._functions)
 
-    def summary(self) -> str:
-        """A table of what was compiled: signatures, seconds, and the work as XLA counts it.
+    def summary(self, detailed: bool = False) -> str:
+        """A table of what was compiled: signatures, where each program runs and why, and the work as XLA counts it.
+
+        With `detailed` also the nodes that each pass has left, the memory that is planned, and the program as it runs
+        on NumPy, statement by statement.
 
         >>> import gradtape as tf
         >>> f = tf.function(lambda x: x @ x)
@@ -128,7 +131,7 @@ class Function:
         """
         from gradtape._src.function.summary import summary
 
-        return summary(self.name, self._tracer.count, self._functions)
+        return summary(self.name, self._tracer.count, self._functions, detailed)
 
     @property
     def _functions(self) -> list[ConcreteFunction]:

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
 _COLUMNS = ("signature", "program", "nodes", "runs on", "compiled in", "flops", "bytes moved", "memory", "because")
 
 
-def summary(name: str, traces: int, functions: Sequence[ConcreteFunction]) -> str:
-    """A line for each program: the function itself, and its derivatives as far as they were needed."""
+def summary(name: str, traces: int, functions: Sequence[ConcreteFunction], detailed: bool = False) -> str:
+    """A line for each program: the function itself, and its derivatives as far as they were needed.
+
+    With `detailed` also what the passes did to it, and what runs on NumPy.
+    """
     lines = [_COLUMNS]
     eager = []
+    details: list[str] = []
     for function in functions:
         signature = function.pretty_printed_signature(False)
         if isinstance(function, EagerFunction):
@@ -27,12 +31,25 @@ def summary(name: str, traces: int, functions: Sequence[ConcreteFunction]) -> st
             parts = [(kind, program), *[(f"island of {kind}", island) for island in _islands(program)]]
             for part, each in parts:
                 lines.append((signature, part, _nodes(each), *_where(each), *_numbers(each), _reason(each)))
+                details += _details(part, function, each) if detailed else []
                 signature = ""
     widths = [max(len(line[i]) for line in lines) for i in range(len(_COLUMNS))]
     rows = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     times = "1 time" if traces == 1 else f"{traces} times"
     table = [rows[0], "  ".join("-" * width for width in widths), *rows[1:]] if rows[1:] or not eager else []
-    return "\n".join([f"{name}: traced {times}", *table, *eager])
+    return "\n".join([f"{name}: traced {times}", *table, *eager, *details])
+
+
+def _details(kind: str, function: ConcreteFunction, program: Program) -> list[str]:
+    """The passes, the plan for memory, and the statements that run on NumPy."""
+    program.write_for_numpy()
+    written = program.executable
+    title = f"\n{kind} of {function.pretty_printed_signature(False)}"
+    if written is None:
+        return [title, f"  {len(program.nodes)} nodes, which have not run on NumPy"]
+    passes = ", ".join(f"{name} {count}" for name, count in program.passes.items())
+    memory = f"{_bytes(written.peak)} at the same time, {written.reused} results in memory of values that have ended"
+    return [title, f"  nodes after each pass: {passes}", f"  memory: {memory}", written.listing()]
 
 
 def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
@@ -75,8 +92,10 @@ def _where(program: Program) -> tuple[str, str]:
 
 
 def _numbers(program: Program) -> tuple[str, str, str]:
-    """Flops, bytes read and written, and memory beside arguments and results, as XLA counts them."""
+    """Flops and bytes read and written, as XLA counts them, and memory: by XLA beside arguments and results."""
     known = program.cost() if program.is_compiled else {}
+    if program.executable is not None and program.is_on_numpy(host=True):
+        known = {**known, "temporary": program.executable.peak}
     return _count(known.get("flops")), _bytes(known.get("bytes accessed")), _bytes(known.get("temporary"))
 
 

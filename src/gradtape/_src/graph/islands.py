@@ -101,7 +101,7 @@ class Island:
         """Its results, in memory of their own."""
         program, tier = self.program, self.program.tier
         program.has_run_on_numpy = True
-        on_numpy = tier is None or tier.on_numpy or forks.without_xla
+        on_numpy = tier is None or tier.on_numpy or bool(forks.without_xla)
         if tier is None or tier.is_settled:
             return program.on_numpy(*arrays) if on_numpy else self._by_xla(arrays)
         program.write_for_numpy()  # which does not count

@@ -15,9 +15,10 @@ view shares.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,17 +42,43 @@ _KEPT = 2
 """How many released arrays of a shape and dtype are kept for the next results."""
 
 
-def executor(
-    name: str, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes = ()
-) -> Callable[..., tuple[Any, ...]]:
+_VIEWS = frozenset({"broadcast_to", "expand_dims", "flip", "getitem", "reshape", "squeeze", "transpose"})
+"""Kernels whose result is memory of their operand."""
+
+
+class Executable(NamedTuple):
+    """A program for NumPy: the function, its text, and what is planned for its memory.
+
+    peak    bytes of values that are there at the same time, besides inputs; without those of dynamic sizes
+    reused  how many results are written into memory of a value that has ended
+    """
+
+    run: Callable[..., tuple[Any, ...]]
+    source: str
+    names: dict[str, Any]
+    peak: int
+    reused: int
+
+    def listing(self) -> str:
+        """The text for people: ops without numbers, constants where they are used."""
+        text = re.sub(r"\b([a-z]\w*)_\d+\(", r"\1(", self.source)
+        return re.sub(r"\bc\d+\b", lambda match: _shown(self.names.get(match[0], match[0])), text)
+
+
+def executor(name: str, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes = ()) -> Executable:
     """A function from one array for each feed to the outputs; `xp` has the kernels, `sizes` are those of dimensions."""
     writer = _Writer(feeds, code, xp, sizes)
     source = writer.source(name)
     namespace = writer.names
     exec(compile(source, f"<numpy program {name}>", "exec"), namespace)
-    run: Callable[..., tuple[Any, ...]] = namespace["run"]
-    run.source = source  # type: ignore[attr-defined]
-    return run
+    return Executable(namespace["run"], source, namespace, writer.peak, writer.reused)
+
+
+def _shown(value: Any) -> str:
+    """A constant in a listing."""
+    is_long = isinstance(value, np.ndarray) and value.size > 4
+    text = f"{value.dtype}{list(value.shape)}" if is_long else re.sub(r"\s+", " ", repr(value))
+    return text if len(text) <= 60 else f"<{type(value).__name__}>"
 
 
 def _only(value: Any) -> Any:
@@ -75,6 +102,8 @@ class _Writer:
         self._owned: set[int] = set()  # symbols whose memory this program allocated for them
         self._symbols = {id(s): s for node in code.nodes for s in (*node.args, *node.outputs) if type(s) is Symbolic}
         self._ended: list[str] = []  # names that end with the statement
+        self.peak = self.reused = self._total = 0
+        self._bytes: dict[str, int] = {}  # of the names that are there
         self._free: dict[tuple[Any, ...], list[str]] = {}  # names of released memory, the last one last
 
     def _shape(self, symbol: Symbolic) -> tuple[Any, ...]:
@@ -112,14 +141,32 @@ class _Writer:
         """The text of the function `run`."""
         lines = [f"def run({', '.join(self._variables.values())}):", f"    {name!r}"]
         for i, node in enumerate(self._code.nodes):
-            lines.append("    " + self._statement(i, node))
+            lines.append("    " + self._statement(i, node) + self._comment(node))
+            self.peak = max(self.peak, self._total)
             for key in self._ending(i, node):
                 self._release(i, key)
             if self._ended:
                 lines.append(f"    del {', '.join(self._ended)}")
+                for ended in self._ended:
+                    self._total -= self._bytes.pop(ended, 0)
                 self._ended.clear()
         outputs = [self._output(i, out) for i, out in enumerate(self._code.outputs)]
         return "\n".join([*lines, f"    return ({''.join(f'{out}, ' for out in outputs)})"])
+
+    def _comment(self, node: Node) -> str:
+        """What a statement gives."""
+        kinds = [f"{s.dtype}[{','.join(map(str, self._shape(s)))}]" for s in node.outputs]
+        return f"  # {', '.join(kinds)}"
+
+    def _place(self, node: Node, memory: str | None) -> None:
+        """Note the memory of results: that of another value, or new."""
+        if memory is not None:
+            self.reused += 1
+            self._bytes[self._variables[id(node.outputs[0])]] = self._bytes.pop(memory, 0)
+        elif node.name not in _VIEWS:
+            for out in node.outputs:
+                self._bytes[self._variables[id(out)]] = size = self._size(out)
+                self._total += size
 
     def _output(self, i: int, out: Any) -> str:
         """An output, in memory of its own: a variable or a tensor will have it."""
@@ -149,13 +196,14 @@ class _Writer:
         arguments = [self._text(a) for a in node.args]
         arguments += [f"{name}={self._text(value)}" for name, value in node.attrs.items()]
         target = self._reused(i, node, kernel)
-        if target is not None:
-            arguments.append(f"out={self._variables[id(target)]}")
-        elif (room := self._room(node, kernel)) is not None:
-            arguments.append(f"out={room}")
-            self._ended.append(room)
+        memory = self._room(node, kernel) if target is None else self._variables[id(target)]
+        if memory is not None:
+            arguments.append(f"out={memory}")
+            if target is None:
+                self._ended.append(memory)
         for out in node.outputs:
             self._variables[id(out)] = f"v{len(self._variables)}"
+        self._place(node, memory)
         self._own(node, kernel, target)
         call = f"{function}({', '.join(arguments)})"
         if not node.outputs:

@@ -31,11 +31,14 @@ class Code(NamedTuple):
     outputs: list[Any]
 
 
-def optimise(nodes: Sequence[Node], outputs: Sequence[Any], is_pure: Any) -> Code:
-    """All passes. `is_pure(node)` says whether a node may be removed or shared."""
-    code = simplify(share(Code(list(nodes), list(outputs)), is_pure))
-    code = share(code, is_pure)
-    return needed(code, is_pure)
+def optimise(nodes: Sequence[Node], outputs: Sequence[Any], is_pure: Any) -> dict[str, Code]:
+    """What each pass leaves; the last one is the code to run. `is_pure(node)` says whether a node may be removed."""
+    code = Code(list(nodes), list(outputs))
+    found = {"traced": code}
+    found["common subexpressions"] = code = share(code, is_pure)
+    found["algebra"] = code = share(simplify(code), is_pure)
+    found["dead code"] = needed(code, is_pure)
+    return found
 
 
 def needed(code: Code, is_pure: Any) -> Code:

@@ -84,6 +84,8 @@ class Program:
         self.sizes: Sizes = ()
         self.has_run_on_numpy = False
         self.numpy_nodes = 0  # how many nodes are left for NumPy, once code was written for it
+        self.passes: dict[str, int] = {}  # how many nodes each pass has left
+        self.executable: numpy_executor.Executable | None = None  # what was written for NumPy
         self.islands: list[Program] = []  # its parts that XLA can run, where it cannot run all of it
         self.needs_numpy = graph.needs_numpy
         self.tier = Tier(self) if graph.root.executor == "auto" and not self.needs_numpy else None
@@ -335,11 +337,15 @@ class Program:
     @cached_property
     def on_numpy(self) -> Callable[..., tuple[Any, ...]]:
         """The program as straight-line Python over NumPy kernels."""
-        code = passes.optimise(self.nodes, self.outputs, _is_pure)
+        stages = passes.optimise(self.nodes, self.outputs, _is_pure)
+        self.passes = {name: len(stage.nodes) for name, stage in stages.items()}
+        code = stages["dead code"]
         self.numpy_nodes = len(code.nodes)
         if self.needs_numpy and self._graph.root.executor == "auto" and has_jax():
             code = with_islands(code, self.sizes, _is_pure, self._island)
-        run = numpy_executor.executor(self.name, [feed.symbol for feed in self.feeds], code, _replaying, self.sizes)
+        feeds = [feed.symbol for feed in self.feeds]
+        self.executable = numpy_executor.executor(self.name, feeds, code, _replaying, self.sizes)
+        run = self.executable.run
         dtypes = [out.dtype if type(out) is Symbolic else None for out in self.outputs]
         if all(type(out) is Symbolic for out in code.outputs):
             return run

@@ -1,4 +1,4 @@
-"""How many threads BLAS uses for a product: one for small products, as many as it is set to for large ones.
+"""How many threads BLAS uses for a product: one. Large products are divided among ours.
 
 OpenBLAS starts its threads for products of 20 microseconds. On two idle cores that saves up to 10; where another
 process needs one of the cores, the product waits for its turn: 20 milliseconds. NumPy has no setting for it, but the
@@ -61,6 +61,16 @@ def alone(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return function(*args, **options)
     finally:
         control.set(before)
+
+
+def parts(multiplications: int) -> int:
+    """Into how many parts a product is divided that is worth threads.
+
+    They are ours: OpenBLAS's wait for each other, which takes up to ten times as long where cores have other work.
+    """
+    if multiplications < ALONE or _control() is None:
+        return 1
+    return threads.limit() * (1 if multiplications < 2**28 else 2)  # where there are more, a busy core does fewer
 
 
 def by_size(count: Callable[..., int]) -> Callable[[Product], Product]:

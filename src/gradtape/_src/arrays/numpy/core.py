@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src import memory
+from gradtape._src import memory, threads
 from gradtape._src.arrays.half import HALF, in_float32, mean_dtype, sum_dtype, widened
 from gradtape._src.arrays.numpy import blas
 from gradtape._src.arrays.numpy.blas import ALONE, ALWAYS_ALONE, SEVERAL
@@ -712,8 +712,8 @@ def matmul(
     uses one for all but large products: see `blas.py`. Small ones are decided here (benchmarks: rnn, mlp32).
     """
     if x.ndim == 2 == y.ndim and (x.dtype is _FLOAT32 or x.dtype.char in "fd"):
-        if SEVERAL and not threads_are_set and ALWAYS_ALONE < (x.shape[1] if adjoint_x else len(x)) * y.size < ALONE:
-            return blas.alone(matmul, x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y, out=out, threads_are_set=True)
+        if SEVERAL and not threads_are_set and (x.shape[1] if adjoint_x else len(x)) * y.size > ALWAYS_ALONE:
+            return _product_by_size(x, y, adjoint_x, adjoint_y, out)
         if adjoint_x:
             if len(x) > _TALL and not adjoint_y and _is_tall(x, y):
                 return _tall_product(x, y)
@@ -739,6 +739,39 @@ def matmul(
         return np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[-1])
     return np.matmul(x, y)
 
+
+def _product_by_size(x: Array, y: Array, adjoint_x: bool, adjoint_y: bool, out: Array | None) -> Array:
+    """A product of matrices that BLAS would use threads for: on one thread or, if it is large, on ours."""
+    a, b = x.T if adjoint_x else x, y.T if adjoint_y else y
+    work = a.size * b.shape[1]
+    parts = blas.parts(work)
+    if parts > 1 and a.shape[1] == len(b) and builtins.max(len(a), b.shape[1]) >= parts * _TILE:
+        return _product_in_parts(a, b, parts, out)
+    options = {"adjoint_x": adjoint_x, "adjoint_y": adjoint_y, "out": out, "threads_are_set": True}
+    return blas.alone(matmul, x, y, **options) if work < ALONE else matmul(x, y, **options)
+
+
+def _product_in_parts(a: Array, b: Array, parts: int, out: Array | None) -> Array:
+    """Each thread multiplies some rows or, if there are few, computes some columns."""
+    result = np.empty((len(a), b.shape[1]), np.result_type(a, b)) if out is None else out
+    by_rows = len(a) >= parts * _TILE
+    length = len(a) if by_rows else b.shape[1]
+    tiles = -(-length // _TILE)
+    ends = [builtins.min(i * tiles // parts * _TILE, length) for i in range(parts + 1)]
+
+    def multiply_part(i: int) -> None:
+        part = slice(ends[i], ends[i + 1])
+        if by_rows:
+            np.matmul(a[part], b, result[part])
+        else:
+            np.matmul(a, b[:, part], result[:, part])
+
+    blas.alone(threads.run, multiply_part, parts)
+    return result
+
+
+_TILE = 64
+"""Rows or columns of which a part has a multiple: BLAS has other kernels, with other roundings, at the edges."""
 
 _SMALL, _TALL = 10**6, 900
 """The multiplications of a small product, and rows up to which few columns always are one."""
