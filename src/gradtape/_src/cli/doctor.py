@@ -131,8 +131,8 @@ def _device() -> dict[str, str]:
             "why": "the first accelerator that JAX finds; GRADTAPE_DEVICE=CPU or tf.device change it",
         }
     if importlib.util.find_spec("jax") is None:
-        return {"name": found, "why": f"other devices need JAX: {install('cuda')} for NVIDIA's GPUs"}
-    return {"name": found, "why": f"JAX finds no accelerator: {install('cuda')} for NVIDIA's GPUs"}
+        return {"name": found, "why": f"other devices need JAX; for NVIDIA GPUs: {install('cuda')}"}
+    return {"name": found, "why": f"JAX finds no accelerator; for NVIDIA GPUs: {install('cuda')}"}
 
 
 def _keras_backend() -> dict[str, str] | None:

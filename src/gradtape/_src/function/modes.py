@@ -63,10 +63,7 @@ def executor_of(jit_compile: bool | None) -> str:
     """What runs the programs of a function with this `jit_compile`: "xla", "numpy", or "auto"."""
     if not can_compile():
         if jit_compile:
-            warn_once(
-                "jit_compile=True needs JAX, which is not installed: functions run on NumPy. "
-                f"Install it with: {install('xla')}"
-            )
+            warn_once(f"jit_compile=True needs JAX, which is not installed ({install('xla')}): functions run on NumPy.")
         return "numpy"
     if jit_compile is None:
         return _jit[0]

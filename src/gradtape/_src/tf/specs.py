@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from gradtape._src import nest
 from gradtape._src.conversion import convert
@@ -24,6 +24,9 @@ from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
 from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
+
+if TYPE_CHECKING:
+    from typing import Self  # Python 3.11
 
 __all__ = [
     "BatchableTypeSpec",
