@@ -33,6 +33,7 @@ RESULTS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "physics_informed.py": (r"Relative error of the solution: ([\d.]+) %", lambda percent: percent < 8),
     "pix2pix.py": (r"digits in the right colour ([\d.]+) %", lambda percent: percent > 25),  # by chance: 10
     "private_sgd.py": (r"\n +1 .* ([\d.]+) %", lambda percent: percent > 75),  # the row of noise 1
+    "rounding.py": (r"by_softplus +([\d.]+) digits", lambda digits: digits > 6.5),
     "saliency.py": (r"Largest difference: ([\d.]+)", lambda distance: distance < 0.05),
     "style_transfer.py": (r"before, ([\d.]+) after", lambda distance: distance < 2),  # before: 3.6
     "two_models.py": (r"together .* ([\d.]+) %", lambda percent: percent > 45),

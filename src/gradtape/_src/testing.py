@@ -1,4 +1,4 @@
-"""`check_gradients`: is the derivative of a function what numbers say it is?
+"""`check_gradients`: is the derivative of a function what numbers say it is? `certify`: how exactly was it computed?
 
 Every check is made on a random projection of the outputs, L = Re(sum(conj(c) * f(x))), whose gradient is what
 `tape.gradient(f(x), x, output_gradients=c)` gives. The gradient function of a function is checked like the function
@@ -15,10 +15,15 @@ import numpy as np
 from gradtape._src import nest
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.inspect.gradient_tape import GradientTape
+from gradtape._src.inspect.rounding.certificate import (
+    Certificate as Certificate,
+    CertifiedOp as CertifiedOp,
+    certify as certify,
+)
 from gradtape._src.ops import array as shaping
 from gradtape._src.tensor import Tensor
 
-__all__ = ["MODES", "check_gradients"]
+__all__ = ["MODES", "Certificate", "CertifiedOp", "certify", "check_gradients"]
 
 MODES = ("reverse", "recorded", "jacobian", "batched", "forward")
 """What `check_gradients` compares (see there)."""

@@ -94,6 +94,7 @@ class Tape:
     options: Mapping[str, Any] = MappingProxyType({})  # what is switched on beyond TensorFlow's arguments
     _budget: Any = None  # with `memory_limit`: see autodiff/budget.py
     _profiler: Any = None  # with `profile=True`: see inspect/profile.py
+    _observes_backward = False  # whether `_backward_observer` has an observer of every pass
 
     def __init__(
         self,
@@ -796,7 +797,7 @@ class Tape:
         strong = "strong_zeros" in self.options
         if strong:
             cotangents.update({uid: zero_preserving(g) for uid, g in cotangents.items()})
-        observed = self._profiler is not None or settings.checks_numerics
+        observed = self._observes_backward or self._profiler is not None or settings.checks_numerics
         observer = self._backward_observer(recording, shapes, cotangents) if observed else None
         may_raise = recording.may_raise or (observer is not None and observer.may_raise)
         release = last and not self._persistent and not traced and not may_raise

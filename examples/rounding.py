@@ -1,0 +1,53 @@
+"""How many digits of a gradient are right? `certify` bounds the rounding errors of two formulas for one loss.
+
+    python examples/rounding.py
+
+The logistic loss log(1 + exp(z)) - z can be written down as it stands, or as softplus(-z). Both have the same
+derivative. In float32 the first one subtracts two numbers that are nearly equal where z is large, and its gradient,
+exp(z) / (1 + exp(z)) - 1, loses its digits one after the other. `certify` runs both, encloses the exact gradient by
+interval arithmetic, and names the op where the digits are lost.
+"""
+
+import numpy as np
+from common import arguments, get_pyplot, save_picture
+
+import gradtape as tf
+from gradtape.testing import certify
+
+
+def as_it_stands(z):
+    return tf.math.log(1.0 + tf.exp(z)) - z
+
+
+def by_softplus(z):
+    return tf.nn.softplus(-z)
+
+
+def main():
+    chosen = arguments(__doc__, steps=60, quick=16)
+    margins = np.linspace(0.5, 24, chosen.steps).astype("float32")
+    digits = {}
+    for f in (as_it_stands, by_softplus):
+        found = [certify(f, z) for z in margins]
+        errors = [float(c.gradient_error / abs(np.mean(c.enclosure))) for c in found]
+        digits[f.__name__] = [min(-np.log10(e), 8) if 0 < e < 1 else 0.0 for e in errors]
+        worst = found[-1].losses[0].op if found[-1].losses else "no op"
+        print(f"{f.__name__:<14} {min(digits[f.__name__]):4.1f} digits are certain at worst; most are lost in {worst}")
+    print(f"Both bounds are proved: {all(certify(f, 3.0).proved for f in (as_it_stands, by_softplus))}")
+
+    pyplot = get_pyplot()
+    if pyplot is None:
+        return
+    figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
+    for (name, values), colour in zip(digits.items(), ("tab:red", "tab:blue"), strict=True):
+        axes.plot(margins, values, color=colour, marker=".", label=name.replace("_", " "))
+    axes.set(
+        title="The gradient of the logistic loss in float32", xlabel="z", ylabel="certain decimal digits", ylim=(0, 8.3)
+    )
+    axes.legend()
+    axes.grid(alpha=0.3)
+    save_picture(figure, chosen.out, "rounding.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How far rounding can have moved a result: enclosures of every value on a tape, and what `certify` says of them."""

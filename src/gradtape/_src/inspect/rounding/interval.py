@@ -1,0 +1,226 @@
+"""Intervals of real numbers, in double precision and rounded outward.
+
+An interval holds for each element two numbers between which the exact value lies. Every operation returns an interval
+that contains all results for all numbers in its operands: NumPy rounds to nearest, so each end is moved by more than
+that error can be. An end that is not known is infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradtape._src.arrays.half import is_half
+
+EPS = 2.0**-52
+"""The distance from 1 to the next number in double precision: at least twice the error of a rounding, relatively."""
+
+TINY = 2.0**-1074
+"""The smallest number: an absolute error of results so small that they have fewer digits."""
+
+Array = np.ndarray
+
+
+class Interval:
+    """Lower and upper ends, element by element; integers and truth values have ends of their own dtype.
+
+    `pool` is the interval whose elements these are, where an op only moved or selected elements: two elements of one
+    pool can be told apart although their intervals were written twice.
+    """
+
+    __slots__ = ("_is_ordered", "_pool", "hi", "lo")
+    __array_ufunc__ = None
+
+    def __init__(self, lo: Any, hi: Any, pool: Interval | None = None) -> None:
+        self.lo, self.hi, self._pool = np.asarray(lo), np.asarray(hi), pool
+        self._is_ordered: bool | None = None
+
+    @property
+    def pool(self) -> Interval:
+        """Where the elements come from: another interval, or this one."""
+        return self._pool or self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of both ends."""
+        return self.lo.shape
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return int(self.lo.size)
+
+    @property
+    def magnitude(self) -> Array:
+        """The largest absolute value of each element."""
+        return np.maximum(np.abs(self.lo), np.abs(self.hi))
+
+    @property
+    def middle(self) -> Array:
+        """A number inside; 0 where an end is infinite."""
+        middle = self.lo + 0.5 * (self.hi - self.lo)
+        return np.where(np.isfinite(middle), middle, 0.0)
+
+    @property
+    def radius(self) -> Array:
+        """How far an end is from the middle, rounded up."""
+        middle = self.middle
+        return _up(np.maximum(self.hi - middle, middle - self.lo))
+
+    def is_point(self) -> bool:
+        """Whether every element is one number."""
+        return bool(np.array_equal(self.lo, self.hi))
+
+    def is_ordered(self) -> bool:
+        """Whether it is known of any two elements which is larger, or that they are one number."""
+        if self._is_ordered is None:
+            lo, hi = self.lo.ravel(), self.hi.ravel()
+            order = np.argsort(lo, kind="stable")
+            lo, hi = lo[order], hi[order]
+            same = (lo[:-1] == hi[:-1]) & (lo[1:] == hi[1:]) & (lo[:-1] == lo[1:])
+            self._is_ordered = bool(np.all((np.maximum.accumulate(hi)[:-1] < lo[1:]) | same)) if lo.size > 1 else True
+        return self._is_ordered
+
+    def is_same(self, other: Interval) -> Array | None:
+        """Where both are the same element of one pool; None if that cannot be told."""
+        if self.pool is not other.pool or not self.pool.is_ordered():
+            return None
+        return np.asarray((self.lo == other.lo) & (self.hi == other.hi))
+
+    def distance(self, value: Array) -> Array:
+        """How far a computed value can be from the exact one, rounded up; infinite where it is not known."""
+        value = np.asarray(value, np.float64)
+        far = np.maximum(np.abs(value - self.lo), np.abs(value - self.hi))
+        same = (self.lo == value) & (self.hi == value)  # infinities, too
+        return np.where(same, 0.0, np.where(np.isnan(far), np.inf, _up(far)))
+
+    # -- arithmetic --------------------------------------------------------------------------------------------------
+    def __neg__(self) -> Interval:
+        return Interval(-self.hi, -self.lo)
+
+    def __add__(self, other: Any) -> Interval:
+        other = as_interval(other)
+        return Interval(_sum(self.lo, other.lo, -np.inf), _sum(self.hi, other.hi, np.inf))
+
+    def __sub__(self, other: Any) -> Interval:
+        other = as_interval(other)
+        found = self + -other
+        same = self.is_same(other)
+        return found if same is None else Interval(np.where(same, 0.0, found.lo), np.where(same, 0.0, found.hi))
+
+    def __mul__(self, other: Any) -> Interval:
+        other = as_interval(other)
+        ends = [a * b for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
+        lo, hi = _extremes(ends)
+        found = outward(lo, hi)
+        exact = _is_unit(self) | _is_unit(other)
+        return Interval(np.where(exact, lo, found.lo), np.where(exact, hi, found.hi))
+
+    def __truediv__(self, other: Any) -> Interval:
+        other = as_interval(other)
+        ends = [a / b for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
+        lo, hi = _extremes(ends)
+        spans = (other.lo <= 0) & (other.hi >= 0)
+        return outward(np.where(spans, -np.inf, lo), np.where(spans, np.inf, hi))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __rsub__(self, other: Any) -> Interval:
+        return as_interval(other) - self
+
+    def __rtruediv__(self, other: Any) -> Interval:
+        return as_interval(other) / self
+
+    def clipped(self, lo: float, hi: float) -> Interval:
+        """The part between two numbers, where the exact value is known to be."""
+        return Interval(np.clip(self.lo, lo, hi), np.clip(self.hi, lo, hi))
+
+
+def as_interval(value: Any) -> Interval:
+    """A number or an array as an interval without width; floating ones in double precision."""
+    if isinstance(value, Interval):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind == "f" or is_half(array.dtype):
+        array = array.astype(np.float64)
+    return Interval(array, array)
+
+
+def outward(lo: Any, hi: Any, ulps: float = 1.0) -> Interval:
+    """An interval around two computed ends that are exact to so many units in the last place."""
+    scale = (ulps + 1) * EPS
+    low, high = lo - (scale * np.abs(lo) + TINY), hi + (scale * np.abs(hi) + TINY)
+    return Interval(np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
+
+
+def around(middle: Any, radius: Any) -> Interval:
+    """An interval by its middle and its radius."""
+    return outward(middle - radius, middle + radius)
+
+
+def hull(x: Interval, y: Interval) -> Interval:
+    """The smallest interval with both in it."""
+    return Interval(np.minimum(x.lo, y.lo), np.maximum(x.hi, y.hi))
+
+
+def choose(condition: Interval, x: Interval, y: Interval) -> Interval:
+    """x where the condition is true, y where it is false, and both where it is not known."""
+    both = hull(x, y)
+    lo = np.where(condition.lo, x.lo, np.where(condition.hi, both.lo, y.lo))
+    hi = np.where(condition.lo, x.hi, np.where(condition.hi, both.hi, y.hi))
+    return Interval(lo, hi)
+
+
+def unknown(shape: tuple[int, ...]) -> Interval:
+    """All numbers."""
+    return Interval(np.full(shape, -np.inf), np.full(shape, np.inf))
+
+
+def monotone(
+    f: Callable[[Array], Array],
+    x: Interval,
+    *,
+    rising: bool = True,
+    domain: tuple[float, float] = (-np.inf, np.inf),
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    ulps: float = 4.0,
+) -> Interval:
+    """A function that rises or falls all along its domain, and whose kernel is exact to so many `ulps`.
+
+    What lies outside of the domain has no value: an interval that reaches out of it is cut, and one that has no part in
+    it is unknown.
+    """
+    ends = [f(np.clip(end, *domain)) for end in (x.lo, x.hi)]
+    lo, hi = ends if rising else ends[::-1]
+    found = outward(lo, hi, ulps).clipped(*bounds)
+    outside = (x.hi < domain[0]) | (x.lo > domain[1])
+    return Interval(np.where(outside, -np.inf, found.lo), np.where(outside, np.inf, found.hi))
+
+
+def _extremes(ends: list[Array]) -> tuple[Array, Array]:
+    """The smallest and the largest; NaN where one is NaN."""
+    first, second, third, fourth = ends
+    lo = np.minimum(np.minimum(first, second), np.minimum(third, fourth))
+    return lo, np.maximum(np.maximum(first, second), np.maximum(third, fourth))
+
+
+def _sum(x: Array, y: Array, direction: float) -> Array:
+    """x + y, moved if it was rounded the other way; the error of the sum of two numbers is a number itself."""
+    total = x + y
+    part = total - x
+    error = (x - (total - part)) + (y - part)
+    moved = np.nextafter(total, direction)
+    exact = (error == 0) | ((error > 0) == (direction < 0)) & (error != 0)
+    return np.where(np.isnan(total), direction, np.where(exact | np.isinf(total), total, moved))
+
+
+def _is_unit(x: Interval) -> Array:
+    """Whether it is a number that multiplies exactly: 0, 1 or -1."""
+    return np.asarray((x.lo == x.hi) & ((x.lo == 0) | (np.abs(x.lo) == 1)))
+
+
+def _up(x: Array) -> Array:
+    return np.nextafter(x, np.inf)
