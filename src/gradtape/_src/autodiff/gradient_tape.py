@@ -67,7 +67,8 @@ class Tape:
     make a gradient NaN; `profile` measures every op; `lines` records the user's line of every op; `graph` lets what is
     watched, and what is computed from it, run from graphs, as `tf.config.set_graph_mode("auto")` does for a program;
     `memory_limit` (bytes, "2GB", or "25%" of the machine's memory) keeps only so much of the saved values, and computes
-    the others again when the backward pass reads them; `spill="disk"` writes them to files where that is faster.
+    the others again when the backward pass reads them; `spill="disk"` writes them to files where that is faster;
+    `digests` keeps a digest of every result, by which `compare` finds the first op where two runs differ.
 
     >>> import gradtape as tf
     >>> x = tf.Variable(3.0)
@@ -108,6 +109,7 @@ class Tape:
         graph: bool = False,
         memory_limit: int | str | None = None,
         spill: str | None = None,
+        digests: bool = False,
         **unknown: NoReturn,
     ) -> None:
         if unknown:
@@ -116,13 +118,14 @@ class Tape:
         self._watch_accessed = bool(watch_accessed_variables)
         if lines is None:
             lines = settings.none_policy != "none"
-        if check_numerics or strong_zeros or profile or lines or graph:
+        if check_numerics or strong_zeros or profile or lines or graph or digests:
             chosen = {
                 "check_numerics": check_numerics,
                 "strong_zeros": strong_zeros,
                 "profile": profile,
                 "lines": lines,
                 "graph": graph,
+                "digests": digests,
             }
             self.options = {name: value for name, value in chosen.items() if value}
         if memory_limit is not None or spill is not None:

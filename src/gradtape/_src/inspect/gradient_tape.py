@@ -16,6 +16,7 @@ from gradtape._src.autodiff.settings import remember_unconnected, settings
 from gradtape._src.core.observe import Observer, Observers
 
 if TYPE_CHECKING:
+    from gradtape._src.inspect.digests import Comparison
     from gradtape._src.inspect.explain import Explanation, Explanations
     from gradtape._src.inspect.memory import MemoryReport
     from gradtape._src.inspect.numerics import Origin
@@ -58,6 +59,55 @@ class GradientTape(Tape):
 
         found: Explanation | Explanations = explain(self, target, sources)
         return found
+
+    def compare(
+        self, other: GradientTape | str | os.PathLike[str], *, rtol: float | None = None, atol: float = 0.0
+    ) -> Comparison:
+        """Find the first op at which two recordings differ, forward or backward.
+
+        Both tapes are made with `digests=True`, which keeps a digest of every result and of every cotangent. The other
+        recording may be a file of `save_digests`, from another machine. Results differ if they are farther apart than
+        `rtol` times the largest number plus `atol`; by default `rtol` is 100 units in the last place of the least exact
+        dtype so far, so that a run in float32 can be compared with one in float64.
+
+        A call of a compiled function is one op. Where the other recording has the function's ops, the results of the
+        call are compared with those of them that are most alike.
+
+        Returns:
+          A `Comparison`: true if nothing differs; `.first` is the first op that does, `.first_bits` the first one with
+          any other bit, `.pairs` the relative difference of each pair of ops.
+
+        >>> import gradtape as tf
+        >>> tapes = []
+        >>> for epsilon in (1e-3, 1e-2):
+        ...     x = tf.Variable([1.0, 2.0])
+        ...     with tf.GradientTape(digests=True) as tape:
+        ...         y = tf.reduce_sum(x / tf.sqrt(x * x + epsilon))
+        ...     tapes.append(tape)
+        >>> found = tapes[0].compare(tapes[1])
+        >>> bool(found), found.first.index, found.first.op
+        (False, 1, 'add')
+        """
+        from gradtape._src.inspect.digests import compare
+
+        return compare(self, other, rtol, atol)
+
+    def save_digests(self, path: str | os.PathLike[str]) -> None:
+        """Write what a tape with `digests=True` kept of its ops into a file, for `compare` on another machine.
+
+        >>> import gradtape as tf
+        >>> import os, tempfile
+        >>> x = tf.Variable(2.0)
+        >>> with tf.GradientTape(digests=True) as tape:
+        ...     y = tf.tanh(x * x)
+        >>> path = os.path.join(tempfile.mkdtemp(), "run.npz")
+        >>> tape.save_digests(path)
+        >>> bool(tape.compare(path))
+        True
+        """
+        from gradtape._src.inspect.digests import save_digests
+
+        save_digests(self, path)
 
     def memory_report(self) -> MemoryReport:
         """What the tape keeps alive, by op and by line of the user's code, the largest first.
@@ -245,7 +295,7 @@ class GradientTape(Tape):
 
     # -- observers ---------------------------------------------------------------------------------------------------
     def _observe(self, recording: Recording) -> None:
-        for name in ("check_numerics", "profile"):
+        for name in ("check_numerics", "profile", "digests"):
             if name in self.options and current_graph() is not None:
                 raise NeedsEagerError(
                     RuntimeError(f"GradientTape({name}=True) looks at every op, and a compiled program shows none.")
@@ -262,7 +312,9 @@ class GradientTape(Tape):
             self.options = {**self.options, "lines": True}
             self._profiler = Profiler(recording)
             recording.observe(self._profiler)
-        if "check_numerics" in self.options:
+        if "digests" in self.options:
+            self._keep_digests()
+        elif "check_numerics" in self.options:
             from gradtape._src.inspect.numerics import Checker
 
             if self._op_logger is None:
@@ -273,12 +325,27 @@ class GradientTape(Tape):
 
             self._op_logger = OpLogger()
 
+    def _keep_digests(self) -> None:
+        from gradtape._src.inspect.digests import DigestLogger
+
+        if "check_numerics" in self.options:
+            raise ValueError(
+                "A tape either compares results or checks them: digests=True excludes check_numerics=True."
+            )
+        if self._op_logger is None:
+            self._op_logger = DigestLogger()
+        self._observes_backward = True
+
     def _backward_observer(
         self, recording: Recording, shapes: dict[int, tuple[int, ...]], cotangents: dict[int, Any]
     ) -> Observer | None:
         observers: list[Observer] = []
         if self._profiler is not None:
             observers.append(self._profiler.backward_pass(recording.records))
+        if "digests" in self.options:
+            from gradtape._src.inspect.digests import DigestObserver
+
+            observers.append(DigestObserver(self._op_logger))  # type: ignore[arg-type]
         if settings.checks_numerics:
             from gradtape._src.inspect.numerics import backward_checker
 

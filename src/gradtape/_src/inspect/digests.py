@@ -1,0 +1,442 @@
+"""`tape.compare`: the first op at which two recordings differ.
+
+A tape with `digests=True` keeps a digest of every result of its block, and of every cotangent of its backward passes:
+shape, dtype, checksum, and up to 256 of the numbers, always at the same places. Digests are small, so that a run can be
+compared with one on another machine through a file (`tape.save_digests`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile
+
+import ml_dtypes
+import numpy as np
+
+from gradtape._src.call_sites import Line, shown_line
+from gradtape._src.core.observe import Observer
+from gradtape._src.core.primitive import Op, registry
+from gradtape._src.core.sparse_cotangent import SparseCotangent
+from gradtape._src.core.tape import Record
+from gradtape._src.core.zero_preserving import concrete
+from gradtape._src.dtypes import as_dtype
+from gradtape._src.formats import atomic
+from gradtape._src.inspect.events import OpLogger
+from gradtape._src.inspect.op_names import shown_op
+from gradtape._src.inspect.source import statement_at
+from gradtape._src.inspect.tables import Column, Report, Table, plural
+
+if TYPE_CHECKING:
+    from gradtape._src.inspect.gradient_tape import GradientTape
+
+SAMPLE = 256
+"""How many numbers of a value a digest holds."""
+
+ULPS = 100
+"""Differences up to so many units in the last place of the largest number count as rounding, unless `rtol` is given."""
+
+FORMAT = "gradtape digests 1"
+
+
+# -- digests ---------------------------------------------------------------------------------------------------------
+class Digest(NamedTuple):
+    """What is kept of a value: `sample` are its numbers at `places(size)`, in double precision."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    checksum: int
+    largest: float
+    sample: np.ndarray
+
+
+class DigestRow(NamedTuple):
+    """What is kept of an op: its results, or in the backward pass their cotangents."""
+
+    op: str
+    backward: bool
+    whole: bool  # whether it stands for a program: a compiled function, a loop, a branch
+    position: int  # of the op among the rows of the forward pass
+    line: str
+    source: str
+    values: tuple[Digest, ...]
+
+    def __str__(self) -> str:
+        what = f"the cotangent of {self.op}" if self.backward else self.op
+        return f"{what} ({self.line})" if self.line else what
+
+
+@cache
+def _eps(dtype: str) -> float:
+    """The distance from 1 to the next number; 0 for what is not a floating dtype."""
+    try:
+        kind = np.dtype(as_dtype(dtype).numpy_dtype)
+    except TypeError:
+        return 0.0
+    return 0.0 if kind.kind in "biuOSU" else float(ml_dtypes.finfo(kind).eps)
+
+
+@cache
+def places(size: int) -> np.ndarray:
+    """Which elements a digest holds: all, or the first, the last and others that depend on the size alone."""
+    if size <= SAMPLE:
+        return np.arange(size)
+    chosen = np.random.default_rng(size).choice(size - 2, SAMPLE - 2, replace=False) + 1
+    return np.sort(np.concatenate([[0, size - 1], chosen]))
+
+
+def digest(value: Any) -> Digest:
+    """The digest of a tensor, an array or a cotangent."""
+    array = concrete(value.dense() if type(value) is SparseCotangent else value)
+    array = np.asarray(getattr(array, "array", array))
+    data = np.ascontiguousarray(array)
+    if data.dtype.kind in "OSU":
+        checksum = zlib.crc32(repr(data.tolist()).encode())
+        return Digest(data.shape, "string", checksum, 0.0, np.zeros(0))
+    checksum = zlib.crc32(data.reshape(-1).view(np.uint8))
+    wide = data.astype(np.complex128 if data.dtype.kind == "c" else np.float64).reshape(-1)
+    finite = np.abs(wide[np.isfinite(wide)])
+    return Digest(data.shape, data.dtype.name, checksum, float(finite.max(initial=0.0)), wide[places(wide.size)])
+
+
+class DigestLogger(OpLogger):
+    """The op logger of a tape with `digests=True`."""
+
+    __slots__ = ("_positions", "rows")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[DigestRow] = []
+        self._positions: dict[int, int] = {}  # uid of a result -> the row of its op
+
+    def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
+        count = len(self.ops)
+        super().on_op(record, inputs, outputs)
+        if len(self.ops) > count:
+            results = outputs if type(outputs) is tuple else (outputs,)
+            position = len(self.rows)
+            self._positions.update({t.uid: position for t in results})
+            self.rows.append(_row(self.ops[-1].op, self.ops[-1].line, position, False, results))
+
+    def on_cotangents(self, record: Record, gs: Sequence[Any]) -> None:
+        """Keep the digests of the cotangents of an op's results."""
+        first = record.output[0] if type(record.output) is tuple else record.output
+        position = self._positions.get(first, -1)
+        row = _row(record.op, None, position, True, [g for g in gs if g is not None])
+        forward = self.rows[position] if position >= 0 else row
+        self.rows.append(row._replace(line=forward.line, source=forward.source))
+
+
+def _row(op: Op, line: Line | None, position: int, backward: bool, values: Sequence[Any]) -> DigestRow:
+    whole = op.name not in registry
+    digests = tuple(map(digest, values))
+    return DigestRow(shown_op(op), backward, whole, position, shown_line(line), statement_at(line), digests)
+
+
+class DigestObserver(Observer):
+    """Passes the cotangents of a backward pass to the digests of its tape."""
+
+    def __init__(self, logger: DigestLogger) -> None:
+        self._logger = logger
+
+    def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
+        self._logger.on_cotangents(record, gs)
+
+
+def rows_of(tape: GradientTape) -> list[DigestRow]:
+    """The digests of a tape."""
+    logger = tape._op_logger
+    if isinstance(logger, DigestLogger):
+        return logger.rows
+    if "digests" in tape.options:
+        return []  # it was never entered
+    raise ValueError(
+        "The tape keeps no digests of its results. Create both tapes with GradientTape(digests=True) to compare them."
+    )
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+def save_digests(tape: GradientTape, path: str | os.PathLike[str]) -> None:
+    """See `GradientTape.save_digests`."""
+    rows = rows_of(tape)
+    described = [
+        {
+            "op": row.op, "backward": row.backward, "whole": row.whole, "position": row.position,
+            "line": row.line, "source": row.source,
+            "values": [[v.shape, v.dtype, v.checksum, v.largest, v.sample.size] for v in row.values],
+        }
+        for row in rows
+    ]  # fmt: skip
+    samples = [value.sample.astype(np.complex128) for row in rows for value in row.values]
+    text = json.dumps({"format": FORMAT, "rows": described})
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, text=np.array(text), samples=np.concatenate([np.zeros(0, complex), *samples]))
+    atomic.write(os.fspath(path), lambda file: file.write(buffer.getvalue()))
+
+
+def read_digests(path: str | os.PathLike[str]) -> list[DigestRow]:
+    """The rows of a file that `save_digests` has written."""
+    with open(path, "rb") as opened:
+        data = io.BytesIO(opened.read())
+    try:
+        with np.load(data, allow_pickle=False) as file:
+            found, samples = json.loads(str(file["text"])), file["samples"]
+        if found["format"] != FORMAT:
+            raise ValueError(f"its format is {found['format']!r}")
+        return list(_rows(found["rows"], samples))
+    except (
+        BadZipFile,
+        zlib.error,
+        EOFError,
+        LookupError,
+        TypeError,
+        ValueError,
+        OSError,
+        NotImplementedError,
+    ) as error:
+        raise ValueError(
+            f"{os.fspath(path)} is not a file that tape.save_digests has written ({type(error).__name__}: {error})."
+        ) from None
+
+
+def _rows(described: list[Any], samples: np.ndarray) -> Iterator[DigestRow]:
+    start = 0
+    for row in described:
+        values = []
+        for shape, dtype, checksum, largest, count in row["values"]:
+            sample = samples[start : start + count]
+            if sample.size != count or count < 0:
+                raise ValueError("numbers are missing")
+            start += count
+            sample = sample if dtype.startswith("complex") else sample.real
+            values.append(Digest(tuple(shape), dtype, checksum, float(largest), sample))
+        fields = [row[name] for name in ("op", "backward", "whole", "position", "line", "source")]
+        yield DigestRow(*fields, tuple(values))
+
+
+# -- comparing -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Difference:
+    """One op at which two recordings differ.
+
+    `kind` is "value", "shape", "dtype", "op" (another op ran) or "length" (one recording ends). `index` and
+    `other_index` are the positions in the recordings, `relative` is the difference beside the largest number, `mine`
+    and `theirs` are the numbers at `element` of the flattened value, where they differ most.
+    """
+
+    kind: str
+    index: int
+    other_index: int
+    op: str
+    other_op: str
+    line: str
+    source: str
+    relative: float
+    element: int | None
+    mine: complex | float | None
+    theirs: complex | float | None
+
+    def __str__(self) -> str:
+        place = f" at {self.line}" if self.line else ""
+        text = f"op {self.index}, {self.op}{place}: {self._what()}"
+        return f"{text}\n  {self.source}" if self.source else text
+
+    def _what(self) -> str:
+        if self.kind == "op":
+            return f"the other recording has {self.other_op} here"
+        if self.kind == "length":
+            return (
+                "the other recording has ended"
+                if self.other_op == ""
+                else f"only the other recording has {self.other_op}"
+            )
+        if self.kind == "shape":
+            return "the results have other shapes"
+        if self.element is None:
+            return "the results differ"
+        return (
+            f"{self.mine!r} and {self.theirs!r} at element {self.element}, a relative difference of {self.relative:.2g}"
+        )
+
+
+class Comparison(Report):
+    """What `tape.compare` found; true if nothing differs by more than rounding.
+
+    `first` is the first op that differs by more than the tolerance, `first_bits` the first one with any other bit; None
+    where there is none. `pairs` has for each pair of ops their positions and their relative difference.
+    """
+
+    max_rows = 40
+
+    def __init__(
+        self,
+        rows: tuple[list[DigestRow], list[DigestRow]],
+        pairs: list[tuple[int, int, float]],
+        first: Difference | None,
+        first_bits: Difference | None,
+    ) -> None:
+        self._rows, self.pairs, self.first, self.first_bits = rows, pairs, first, first_bits
+
+    def __bool__(self) -> bool:
+        return self.first is None
+
+    def tables(self) -> list[Table]:
+        mine, theirs = self._rows
+        columns = [Column("#", True), Column("op"), Column("pass"), Column("difference", True), Column("line")]
+        cells = [
+            [str(i), mine[i].op if mine[i].op == theirs[j].op else f"{mine[i].op} / {theirs[j].op}",
+             "backward" if mine[i].backward else "forward", "0" if not gap else f"{gap:.2g}", mine[i].line]
+            for i, j, gap in self.pairs
+        ]  # fmt: skip
+        return [Table(self._title(), columns, cells, self._remarks())]
+
+    def _title(self) -> str:
+        count = plural(len(self.pairs), "op")
+        return f"{count} compared: {'no difference beyond rounding' if self else 'they differ'}"
+
+    def _remarks(self) -> Iterator[str]:
+        if self.first is not None:
+            yield f"First difference: {self.first}"
+        if self.first_bits is not None and self.first_bits != self.first:
+            yield f"First other bit: {self.first_bits}"
+
+
+def compare(tape: GradientTape, other: Any, rtol: float | None, atol: float) -> Comparison:
+    """See `GradientTape.compare`."""
+    from gradtape._src.inspect.gradient_tape import GradientTape
+
+    if not isinstance(other, (GradientTape, str, os.PathLike)):
+        raise TypeError(
+            "compare takes another GradientTape(digests=True), or the path of a file of tape.save_digests. "
+            f"Received: {other!r}"
+        )
+    if (rtol is not None and not rtol >= 0) or not atol >= 0:
+        raise ValueError(f"Tolerances are not negative. Received: rtol={rtol!r}, atol={atol!r}")
+    theirs = rows_of(other) if isinstance(other, GradientTape) else read_digests(other)
+    return _Walk(rows_of(tape), theirs, rtol, atol).run()
+
+
+class _Walk:
+    """Goes through two recordings together."""
+
+    def __init__(self, mine: list[DigestRow], theirs: list[DigestRow], rtol: float | None, atol: float) -> None:
+        self.mine, self.theirs, self.rtol, self.atol = mine, theirs, rtol, atol
+        self.pairs: list[tuple[int, int, float]] = []
+        self.first: Difference | None = None
+        self.bits: Difference | None = None
+        self._eps = 0.0  # of the least exact dtype so far: what it has rounded stays in all that follows
+        self._spans: dict[int, range] = {}  # position of a program -> those of its ops in the other recording
+
+    def run(self) -> Comparison:
+        i = j = 0
+        while self.first is None and (i < len(self.mine) or j < len(self.theirs)):
+            if i == len(self.mine) or j == len(self.theirs):
+                self.first = self._difference("length", i, j)
+            elif self.mine[i].whole != self.theirs[j].whole and self.mine[i].backward == self.theirs[j].backward:
+                i, j = self._program(i, j)
+            else:
+                self._pair(i, j)
+                i, j = i + 1, j + 1
+        return Comparison((self.mine, self.theirs), self.pairs, self.first, self.bits or self.first)
+
+    def _pair(self, i: int, j: int) -> None:
+        mine, theirs = self.mine[i], self.theirs[j]
+        if (mine.op, mine.backward) != (theirs.op, theirs.backward):
+            self.first = self._difference("op", i, j)
+        elif [v.shape for v in mine.values] != [v.shape for v in theirs.values]:
+            self.first = self._difference("shape", i, j)
+        else:
+            self._values(i, j, list(zip(mine.values, theirs.values, strict=True)))
+
+    def _values(self, i: int, j: int, values: list[tuple[Digest, Digest]]) -> None:
+        gaps = [self._gap(a, b) for a, b in values]
+        worst = max(range(len(gaps)), key=lambda k: gaps[k][0], default=None)
+        gap = 0.0 if worst is None else gaps[worst][0]
+        self.pairs.append((i, j, gap))
+        close = [self._is_close(a, b) for a, b in values]
+        if worst is None or all(a.checksum == b.checksum and a.dtype == b.dtype for a, b in values):
+            return
+        found = self._difference("value", i, j, gap, gaps[worst][1], values[worst])
+        if self.bits is None and any(a.checksum != b.checksum and a.dtype == b.dtype for a, b in values):
+            self.bits = found
+        if not all(close):
+            self.first = found
+
+    def _program(self, i: int, j: int) -> tuple[int, int]:
+        """One side has a whole program here, the other its ops: the program's results are among theirs."""
+        swapped = self.theirs[j].whole
+        program, ops, start = (self.theirs[j], self.mine, i) if swapped else (self.mine[i], self.theirs, j)
+        span = self._spans.get(program.position) if program.backward else None
+        end = start
+        while end < len(ops) and ops[end].backward == program.backward and (span is None or ops[end].position in span):
+            end += 1
+        found = self._alike(program, ops[start:end])
+        if not program.backward:
+            end = start + max([k for k, *_ in found], default=-1) + 1
+            self._spans[program.position] = range(ops[start].position, ops[start].position + end - start)
+        for k, gap, value, other in sorted(found, key=lambda each: each[0]):
+            at = (start + k, j) if swapped else (i, start + k)
+            self.pairs.append((*at, gap))
+            if not self._is_close(value, other):
+                pair = (other, value) if swapped else (value, other)
+                self.first = self._difference("value", *at, gap, self._gap(*pair)[1], pair)
+                break
+        return (end, j + 1) if swapped else (i + 1, end)
+
+    def _alike(self, program: DigestRow, ops: list[DigestRow]) -> list[tuple[int, float, Digest, Digest]]:
+        """For each result of a program the op whose result is most alike: position, difference, and both results.
+
+        A program returns what its derivative needs, too, so that values in the middle of it are compared.
+        """
+        found = []
+        for value in program.values:
+            alike = [
+                (self._gap(value, other)[0], k, value, other)
+                for k, row in enumerate(ops)
+                for other in row.values
+                if other.shape == value.shape
+            ]
+            if alike:
+                gap, k, *both = min(alike, key=lambda each: each[:2])
+                found.append((k, gap, *both))
+        return found  # type: ignore[return-value]
+
+    def _gap(self, a: Digest, b: Digest) -> tuple[float, int | None]:
+        """The largest difference beside the largest number, and where it is."""
+        if a.sample.size == 0 or a.sample.size != b.sample.size:
+            return (0.0 if a.checksum == b.checksum else float("inf")), None
+        with np.errstate(all="ignore"):
+            off = np.abs(a.sample - b.sample)
+        off = np.where((a.sample == b.sample) | (np.isnan(a.sample) & np.isnan(b.sample)), 0.0, off)
+        off = np.where(np.isnan(off), np.inf, off)
+        k = int(np.argmax(off))
+        scale = max(a.largest, b.largest)
+        return (float(off[k]) / scale if scale else float(off[k])), k
+
+    def _is_close(self, a: Digest, b: Digest) -> bool:
+        gap, _ = self._gap(a, b)
+        scale = max(a.largest, b.largest) or 1.0
+        self._eps = max(self._eps, _eps(a.dtype), _eps(b.dtype))
+        rtol = self.rtol if self.rtol is not None else ULPS * self._eps
+        return gap * scale <= rtol * scale + self.atol
+
+    def _difference(
+        self, kind: str, i: int, j: int, gap: float = float("inf"), k: int | None = None,
+        pair: tuple[Digest, Digest] | None = None,
+    ) -> Difference:  # fmt: skip
+        nothing = DigestRow("", False, False, -1, "", "", ())
+        mine = self.mine[i] if i < len(self.mine) else nothing
+        theirs = self.theirs[j] if j < len(self.theirs) else nothing
+        shown = mine if mine.op else theirs
+        element = None if k is None or pair is None else int(places(int(np.prod(pair[0].shape)))[k])
+        numbers = (None, None) if k is None or pair is None else (pair[0].sample[k].item(), pair[1].sample[k].item())
+        what = f"the cotangent of {mine.op}" if mine.backward else mine.op
+        return Difference(
+            kind, i, j, what, str(theirs) if theirs.op else "", shown.line, shown.source, gap, element, *numbers
+        )
