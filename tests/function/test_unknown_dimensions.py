@@ -446,3 +446,31 @@ def test_an_error_of_the_code_for_an_unknown_dimension(autograph):
     with pytest.raises(ValueError, match=r"The size must be known: \(None, 2\)"):
         program.get_concrete_function(tf.TensorSpec([None, 2]))
     assert program.get_concrete_function(tf.TensorSpec([3, 2]))(tf.ones([3, 2])).shape == [3, 2]
+
+
+def test_a_size_that_the_code_needs():
+    """The width is not declared, but only one fits: the function is traced for it, and for any number of rows."""
+    mean = tf.constant([0.5, 1.0, 1.5, 2.0])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])
+    def centered(x):
+        kind = tf.one_hot(tf.cast(x[:, -1], tf.int32), 2)
+        return tf.concat([x[:, :-1], kind], 1) - mean
+
+    concrete = centered.get_concrete_function()
+    assert concrete.structured_outputs.shape.as_list() == [None, 4]
+    for rows in (1, 5):
+        x = tf.concat([tf.ones([rows, 2]), tf.zeros([rows, 1])], 1)
+        np.testing.assert_array_equal(concrete(x), [[0.5, 0.0, -0.5, -2.0]] * rows)
+    assert centered.experimental_get_tracing_count() == 1
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="Incompatible shapes"):
+        concrete(tf.ones([2, 5]))
+
+
+def test_sizes_that_cannot_fit():
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    def impossible(x):
+        return tf.concat([x, x], 0) + tf.ones([5])
+
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        impossible(tf.ones([2]))

@@ -382,3 +382,21 @@ def test_a_function_of_python_values(tmp_path):
     loaded = tf.saved_model.load(str(tmp_path / "m"))
     assert loaded.f([[3.0, 4.0]]).numpy().tolist() == [[11.0]]
     assert not loaded.signatures
+
+
+def test_a_width_that_is_not_declared(tmp_path):
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(tf.ones([4, 1]))
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])
+        def __call__(self, x):
+            return tf.concat([x[:, :-1], tf.one_hot(tf.cast(x[:, -1], tf.int32), 2)], 1) @ self.w
+
+    model = Model()
+    tf.saved_model.save(model, str(tmp_path / "m"))
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    for rows in (1, 3):
+        x = tf.concat([tf.ones([rows, 2]), tf.zeros([rows, 1])], 1)
+        np.testing.assert_array_equal(loaded(x), model(x))

@@ -267,6 +267,9 @@ _equal: list[Callable[[Any], bool]] = []
 _collected: ContextVar[list[tuple[Any, Any]] | None] = ContextVar("gradtape_equal_sizes", default=None)
 
 
+_unequal: ContextVar[list[Dimension] | None] = ContextVar("gradtape_unequal_sizes", default=None)
+
+
 def register_assume_equal(assume: Callable[[Any], bool]) -> None:
     """Where sizes that depend on values are taken to be the same, and a program checks that their difference is 0."""
     _equal.append(assume)
@@ -278,6 +281,9 @@ def is_same(a: Any, b: Any) -> bool:
         return True
     difference = a - b
     if type(difference) is not Dimension or not any(v.least == 0 for v in difference.variables()):
+        unequal = _unequal.get()
+        if unequal is not None and type(difference) is Dimension:
+            unequal.append(difference)
         return False
     low, high = bounds(difference)
     if low > 0 or high < 0:
@@ -297,6 +303,22 @@ def assume_same(pairs: Sequence[tuple[Any, Any]]) -> bool:
 def collecting_pairs(pairs: list[tuple[Any, Any]]) -> setting[list[tuple[Any, Any]] | None]:
     """Within the block sizes that are taken to be equal go to this list, and nothing checks them yet."""
     return setting(_collected, pairs)
+
+
+def collecting_unequal(differences: list[Dimension]) -> setting[list[Dimension] | None]:
+    """Within the block differences of sizes that are not known to be equal go to this list."""
+    return setting(_unequal, differences)
+
+
+def root(difference: Dimension) -> tuple[str, int] | None:
+    """The name and the size of the one variable for which a difference is 0, where it is linear in it."""
+    names = {variable.name for variable in difference.variables()}
+    if len(names) != 1:
+        return None
+    (name,) = names
+    first, slope = (difference.evaluated({name: 1}), difference.evaluated({name: 2}) - difference.evaluated({name: 1}))
+    size = 1 - first // slope if slope else 0
+    return (name, size) if size >= 1 and difference.evaluated({name: size}) == 0 else None
 
 
 def _undecided(statement: str) -> UnknownDimensionError:

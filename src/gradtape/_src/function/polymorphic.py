@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gradtape._src.arrays.dimension import collecting_unequal, root
 from gradtape._src.arrays.dimensions import UnknownDimensionError, is_dimension, variable
 from gradtape._src.arrays.seeds import seeds
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
@@ -135,7 +136,9 @@ class ShapePolymorphicTraces:
         found: ConcreteFunction | None = None
         if all(d.rank is not None for d in declared):
             problems: list[BaseException] = []
-            found = self._traced(arguments, group, candidates(tensors, declared), problems)
+            unequal: list[Any] = []
+            with collecting_unequal(unequal):
+                found = self._traced(arguments, group, _narrowed(candidates(tensors, declared), unequal), problems)
             if problems and found is None and _is_raised_by_program(problems[0]):
                 raise problems[0]
         if found is None:
@@ -216,6 +219,27 @@ def candidates(tensors: Sequence[Tensor], declared: Sequence[TensorShape]) -> It
     batches = {at: at[1] == 0 or at for at in unknown}
     axes: dict[tuple[int, int], Any] = {at: at[1] for at in unknown}
     yield from _patterns(general, [apart, batches, axes])
+
+
+def _narrowed(candidates: Iterator[Patterns], unequal: list[Any]) -> Iterator[Patterns]:
+    """Patterns, and after each that cannot be traced the same with a size that the code needs.
+
+    `unequal` are the differences of sizes that were not equal: the last one stopped the trace. Where one size makes it
+    0, as where `x[:, :-1]` of unknown width meets an array of length 6, no other can be traced either.
+    """
+    for patterns in candidates:
+        following: Patterns | None = patterns
+        while following is not None:
+            unequal.clear()
+            yield following
+            needed = root(unequal[-1]) if unequal else None
+            following = None if needed is None else _with_size(following, *needed)
+
+
+def _with_size(patterns: Patterns, name: str, size: int) -> Patterns | None:
+    """Patterns with a number in the place of a variable; None if it is not among them."""
+    changed = [tuple([size if n == variable(name) else n for n in shape]) for shape in patterns]
+    return None if changed == patterns else changed
 
 
 def _unknown(shapes: Sequence[tuple[int | None, ...]]) -> list[tuple[int, int]]:
