@@ -14,12 +14,13 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import ml_dtypes
 import numpy as np
 
+from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.call_sites import Line, shown_line
 from gradtape._src.core.observe import Observer
 from gradtape._src.core.primitive import Op, registry
@@ -32,9 +33,6 @@ from gradtape._src.inspect.events import OpLogger
 from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.inspect.source import statement_at
 from gradtape._src.inspect.tables import Column, Report, Table, plural
-
-if TYPE_CHECKING:
-    from gradtape._src.inspect.gradient_tape import GradientTape
 
 SAMPLE = 256
 """How many numbers of a value a digest holds."""
@@ -149,7 +147,7 @@ class DigestObserver(Observer):
         self._logger.on_cotangents(record, gs)
 
 
-def rows_of(tape: GradientTape) -> list[DigestRow]:
+def rows_of(tape: Tape) -> list[DigestRow]:
     """The digests of a tape."""
     logger = tape._op_logger
     if isinstance(logger, DigestLogger):
@@ -162,7 +160,7 @@ def rows_of(tape: GradientTape) -> list[DigestRow]:
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
-def save_digests(tape: GradientTape, path: str | os.PathLike[str]) -> None:
+def save_digests(tape: Tape, path: str | os.PathLike[str]) -> None:
     """See `GradientTape.save_digests`."""
     rows = rows_of(tape)
     described = [
@@ -307,18 +305,16 @@ class Comparison(Report):
             yield f"First other bit: {self.first_bits}"
 
 
-def compare(tape: GradientTape, other: Any, rtol: float | None, atol: float) -> Comparison:
+def compare(tape: Tape, other: Any, rtol: float | None, atol: float) -> Comparison:
     """See `GradientTape.compare`."""
-    from gradtape._src.inspect.gradient_tape import GradientTape
-
-    if not isinstance(other, (GradientTape, str, os.PathLike)):
+    if not isinstance(other, (Tape, str, os.PathLike)):
         raise TypeError(
             "compare takes another GradientTape(digests=True), or the path of a file of tape.save_digests. "
             f"Received: {other!r}"
         )
     if (rtol is not None and not rtol >= 0) or not atol >= 0:
         raise ValueError(f"Tolerances are not negative. Received: rtol={rtol!r}, atol={atol!r}")
-    theirs = rows_of(other) if isinstance(other, GradientTape) else read_digests(other)
+    theirs = rows_of(other) if isinstance(other, Tape) else read_digests(other)
     return _Walk(rows_of(tape), theirs, rtol, atol).run()
 
 

@@ -153,6 +153,12 @@ class CertifiedOp:
     error that its own kernel made, in units of the last place of its largest result; `error` a bound on the absolute
     error of each element after this op, and `relative` the largest of them beside the largest result. `digits` are the
     decimal digits that are left, `lost` those that were lost here. `proved` is False if the bound is an estimate.
+
+    >>> import gradtape as tf
+    >>> from gradtape.testing import certify
+    >>> op = certify(lambda x: x - 1.0, 1.0001).ops[0]
+    >>> op.op, op.backward, round(op.condition / 10_000)
+    ('subtract', False, 1)
     """
 
     index: int
@@ -169,7 +175,13 @@ class CertifiedOp:
 
     @property
     def digits(self) -> float:
-        """Decimal digits of the largest result that are certain."""
+        """Decimal digits of the largest result that are certain.
+
+        >>> import gradtape as tf
+        >>> from gradtape.testing import certify
+        >>> 7 < certify(tf.exp, 1.0).ops[0].digits < 9
+        True
+        """
         return _digits(self.relative)
 
     def __repr__(self) -> str:
@@ -179,7 +191,14 @@ class CertifiedOp:
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Report):
-    """What `certify` found; see there."""
+    """What `certify` found; see there.
+
+    >>> import gradtape as tf
+    >>> from gradtape.testing import certify
+    >>> found = certify(tf.sin, 1.0)
+    >>> bool(found.gradient_error < 1e-7), [op.op for op in found.ops]
+    (True, ['sin', 'cos', 'multiply'])
+    """
 
     value: Any
     value_error: Any
@@ -191,26 +210,57 @@ class Certificate(Report):
 
     @property
     def proved(self) -> bool:
-        """Whether interval arithmetic proves the bounds; False if some op was estimated."""
+        """Whether interval arithmetic proves the bounds; False if some op was estimated.
+
+        >>> import gradtape as tf
+        >>> from gradtape.testing import certify
+        >>> certify(tf.sin, 1.0).proved, certify(tf.math.lgamma, 1.5).proved
+        (True, False)
+        """
         return all(op.proved for op in self.ops)
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """The ops whose error is estimated and not proved, by name."""
+        """The ops whose error is estimated and not proved, by name.
+
+        >>> import gradtape as tf
+        >>> from gradtape.testing import certify
+        >>> certify(tf.math.lgamma, 1.5).estimated
+        ('lgamma', 'digamma')
+        """
         return tuple(dict.fromkeys(op.op for op in self.ops if not op.proved))
 
     @property
     def digits(self) -> float:
-        """Decimal digits of the gradient that are certain, of the worst argument."""
+        """Decimal digits of the gradient that are certain, of the worst argument.
+
+        >>> import gradtape as tf
+        >>> from gradtape.testing import certify
+        >>> 6 < certify(tf.tanh, 0.5).digits < 9
+        True
+        """
         pairs = zip(nest.flatten(self.gradient), nest.flatten(self.gradient_error), strict=True)
         return min([_digits(_relative(e, np.asarray(g))) for g, e in pairs if g is not None], default=math.inf)
 
     @property
     def losses(self) -> list[CertifiedOp]:
-        """The ops at which digits were lost, the most first."""
+        """The ops at which digits were lost, the most first.
+
+        >>> import gradtape as tf
+        >>> from gradtape.testing import certify
+        >>> [op.op for op in certify(lambda x: tf.exp(x) - 1.0, 1e-4).losses]
+        ['subtract']
+        """
         return sorted([op for op in self.ops if op.lost > 0.05], key=lambda op: -op.lost)
 
     def tables(self) -> list[Table]:
+        """The table that is printed.
+
+        >>> import gradtape as tf
+        >>> from gradtape.testing import certify
+        >>> [column.heading for column in certify(tf.sin, 1.0).tables()[0].columns[:3]]
+        ['#', 'op', 'pass']
+        """
         columns, cells = columns_with_facts(
             [
                 (Column("#", True), [str(op.index) for op in self.ops]),
@@ -241,7 +291,13 @@ class Certificate(Report):
             yield f"Estimated, not proved: {', '.join(self.estimated)}."
 
     def to_svg(self, width: int = 720, height: int = 260) -> str:
-        """A picture: the certain digits after each op, forward and backward, with the largest losses named."""
+        """A picture: the certain digits after each op, forward and backward, with the largest losses named.
+
+        >>> import gradtape as tf
+        >>> from gradtape.testing import certify
+        >>> certify(tf.sin, 1.0).to_svg().startswith("<svg ")
+        True
+        """
         from gradtape._src.inspect.rounding.picture import to_svg
 
         return to_svg(self, width, height)
