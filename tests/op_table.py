@@ -812,6 +812,10 @@ row("resample", *(S(numbers(2, 4), axis=1, size=7, method=m, antialias=False) fo
     *(S(numbers(5, 2), axis=0, size=3, method=m, antialias=True) for m in METHODS))  # fmt: skip
 row("unsample", *(S(numbers(2, 7), axis=1, size=4, method=m, antialias=False) for m in METHODS),
     *(S(numbers(3, 2), axis=0, size=5, method=m, antialias=True) for m in METHODS))  # fmt: skip
+# The hue jumps at a few colours, and equal ones choose: the samples have neither.
+row("rgb_to_hsv", S(numbers(2, 3, low=0.1, high=0.9)), S(numbers(3, low=0.2, high=1.0, seed=1)),
+    S(numbers(2, 2, 3, low=0.1, high=0.9, seed=2)),
+    bad=(Bad(lambda: tf.image.rgb_to_hsv([0.5, 0.5]), tf.errors.FailedPreconditionError, "3 channels"),))  # fmt: skip
 
 # -- special functions of more than one tensor, or with an order ----------------------------------
 row("igamma_a", *(S(numbers(3, low=0.5, high=3), numbers(3, low=0.5, high=3, seed=1), order=k) for k in (1, 2)),

@@ -7,13 +7,21 @@ what has the wrong class is a TypeError.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.dimensions import contains_dimension, is_dimension, is_known_shape
-from gradtape._src.arrays.symbolic import Symbolic, allows_dynamic_shapes, is_known, only_eager, sizes_from
+from gradtape._src.arrays.symbolic import (
+    Symbolic,
+    allows_dynamic_shapes,
+    current_graph,
+    is_known,
+    only_eager,
+    sizes_from,
+)
 from gradtape._src.conversion import (
     array_from,
     constant_operand,
@@ -410,9 +418,14 @@ def index_type(dtype: Any, op: str, attr: str = "out_type", default: str = "int3
     return found.numpy_dtype
 
 
-def tensor_or(value: Any, dtype: DType) -> Tensor:
-    """An operand; what is no tensor yet takes this dtype if it can, as in TensorFlow's ops with a default dtype."""
+def tensor_or(value: Any, dtype: DType, kept: Sequence[str] = ()) -> Tensor:
+    """An operand; what is no tensor yet takes this dtype if it can, as in TensorFlow's ops with a default dtype.
+
+    In a function arrays of the dtypes in `kept` keep theirs.
+    """
     if is_library(value) or isinstance(value, np.generic):
+        return operand(value)
+    if isinstance(value, np.ndarray) and value.dtype.name in kept and current_graph() is not None:
         return operand(value)
     try:
         return operand(value, dtype)

@@ -15,9 +15,21 @@ from gradtape._src import errors
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.conversion import hinted_operands, operand, operands, wrap
 from gradtape._src.core.primitive import narrowed, widened
+from gradtape._src.dtypes import float32
 from gradtape._src.ops import array, convolution as ops, index, math, reduce
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import allowed_text, as_int, choice, flag, index_type, integers, number, shape_of, text
+from gradtape._src.tf.arguments import (
+    allowed_text,
+    as_int,
+    choice,
+    flag,
+    index_type,
+    integers,
+    number,
+    shape_of,
+    tensor_or,
+    text,
+)
 from gradtape._src.tf.array import cast
 
 if TYPE_CHECKING:
@@ -26,6 +38,7 @@ if TYPE_CHECKING:
 Axes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
 
+_REAL = ("float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16")
 _LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 _SECOND = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
@@ -757,7 +770,8 @@ def _pooled(result: Any, windows: _Windows) -> Tensor:
 
 
 def _max(input: Any, n: int, ksize: Any, strides: Any, padding: Any, data_format: Any, dilations: Any = None) -> Tensor:
-    windows = _pooling(input, n, ksize, strides, padding, data_format, dilations, "MaxPool3D" if n == 3 else "MaxPool")
+    x = tensor_or(input, float32, _REAL) if n == 2 and isinstance(input, np.ndarray) else input
+    windows = _pooling(x, n, ksize, strides, padding, data_format, dilations, "MaxPool3D" if n == 3 else "MaxPool")
     if not (windows.x.dtype.is_floating or windows.x.dtype.is_integer):
         raise errors.unsupported_dtype("MaxPool", windows.x.dtype, "fiu")
     return _pooled(ops.max_pool(windows.x, **windows.how), windows)
@@ -857,8 +871,8 @@ def max_pool(
     >>> tf.nn.max_pool(tf.reshape(tf.range(16.0), [1, 4, 4, 1]), 2, 2, "VALID")[0, :, :, 0].numpy().tolist()
     [[5.0, 7.0], [13.0, 15.0]]
     """
-    x = operand(input)
-    return _max(x, _axes_of_space(x), ksize, strides, padding, data_format)
+    n = _axes_of_space(operand(input))
+    return _max(input, n, ksize, strides, padding, data_format)
 
 
 def avg_pool(
@@ -1100,7 +1114,8 @@ def local_response_normalization(
     >>> print(tf.nn.local_response_normalization(tf.ones([1, 1, 1, 3]), depth_radius=1)[0, 0, 0].numpy().round(4))
     [0.5774 0.5    0.5774]
     """
-    x = operand(input)
+    half = isinstance(input, np.ndarray) and input.dtype.itemsize == 2
+    x = operand(input) if half else tensor_or(input, float32)
     if len(x.array.shape) != 4:
         raise errors.invalid_argument(
             f"in must be 4-dimensional. Received shape {errors.brackets(x.array.shape)}", "LRN"

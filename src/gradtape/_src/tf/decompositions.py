@@ -11,7 +11,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked
 from gradtape._src.arrays.dimensions import is_dimension
-from gradtape._src.arrays.symbolic import is_known, unknown_shape
+from gradtape._src.arrays.symbolic import current_graph, is_known, unknown_shape
 from gradtape._src.conversion import constant_operand, convert, hinted_operands, is_library, operand, operands
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.ops import array, factorisations, index, linalg, math, reduce
@@ -1072,6 +1072,8 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     x = _diagonal_operand(input, "DiagPart")
     shape = tuple(x.array.shape)
     half = len(shape) // 2
+    if not shape and x.dtype.name != "bfloat16" and current_graph() is None:
+        return array.identity(x)  # a function refuses it, as in TensorFlow
     if not shape or len(shape) % 2:
         raise _half_or(
             x, "DiagPart", f"The rank of the tensor should be even and positive, got shape {errors.brackets(shape)}"

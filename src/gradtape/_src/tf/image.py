@@ -584,7 +584,7 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _colours(images: Any, op: str) -> tuple[Tensor, list[Tensor]]:
-    x = tensor_or(images, float32)
+    x = tensor_or(images, float32, ("float16", "bfloat16", "float64"))
     if not x.dtype.is_floating:
         raise errors.unsupported_dtype(op, x.dtype, "half, bfloat16, float, double")
     if not x.array.shape:
@@ -602,33 +602,9 @@ def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     >>> tf.image.rgb_to_hsv([[[1.0, 0.5, 0.5]]]).numpy().ravel().tolist()
     [0.0, 0.5, 1.0]
     """
-    _, colours = _colours(images, "RGBToHSV")
-    r, g, b = colours
-    # Of equal colours the gradient goes to one, as TensorFlow chooses it: to red or green of the largest, to blue or
-    # green of the smallest.
-    red_most = (r >= g) & (r >= b)
-
-    def most(r: Tensor, g: Tensor, b: Tensor) -> Tensor:
-        chosen: Tensor = math.where(red_most, r, math.where(green_most, g, b))
-        return chosen
-
-    def least(r: Tensor, g: Tensor, b: Tensor) -> Tensor:
-        chosen: Tensor = math.where(blue_least, b, math.where(green_least, g, r))
-        return chosen
-
-    green_most, blue_least, green_least = (g > r) & (g >= b), (b <= r) & (b <= g), (g <= r) & (g < b)
-    value = most(r, g, b)
-    span = value - least(r, g, b)
-    coloured, bright = span > 0, value > 0
-    # A colour that is 0 does not move the saturation, as TensorFlow has it.
-    lit = [math.where(c > 0, c, array.stop_gradient(c)) for c in colours]
-    top = most(*lit)
-    saturation = math.where(bright, (top - least(*lit)) / math.where(bright, top, 1), 0)
-    sixth = 1 / (6 * math.where(coloured, span, 1))
-    hue = math.where(red_most, (g - b) * sixth, math.where(g >= b, (b - r) * sixth + 2 / 6, (r - g) * sixth + 4 / 6))
-    hue = math.where(coloured, math.where(hue < 0, hue + 1, hue), 0)
-    hue = math.where(bright, hue, array.stop_gradient(hue))  # black, as TensorFlow has it: the hue does not move
-    return _stacked(hue, saturation, value)
+    x, _ = _colours(images, "RGBToHSV")
+    result: Tensor = ops.rgb_to_hsv(x)
+    return result
 
 
 def _stacked(*channels: Tensor) -> Tensor:
@@ -783,8 +759,7 @@ def per_image_standardization(image: TensorLike) -> Tensor:
     [[[-1.]
       [ 1.]]]
     """
-    x = _image(image)
-    x = _floating(x)
+    x = _floating(_image(image), float32)
     count = _math.prod(x.array.shape[-3:])
     centred = x - _mean(x, -1, -2, -3, keepdims=True)
     deviation = math.sqrt(_mean(math.square(centred), -1, -2, -3, keepdims=True))

@@ -462,7 +462,7 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     >>> tf.math.invert_permutation([2, 0, 1]).numpy().tolist()
     [1, 2, 0]
     """
-    given = index_operand(tensor_or(x, int32), "InvertPermutation", "T", empty=False).array
+    given = index_operand(tensor_or(x, int32, ("int64",)), "InvertPermutation", "T", empty=False).array
     if len(given.shape) != 1:
         raise errors.invalid_argument("invert_permutation expects a 1D vector.", "InvertPermutation")
     order = verify(PERMUTATION, given)
@@ -539,12 +539,15 @@ def histogram_fixed_width(
     >>> tf.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
     [2, 1, 1, 0, 2]
     """
-    bins, count = _bins(values, value_range, nbins, dtype)
+    bins, count = _bins(values, value_range, nbins, dtype, exact=True)
     result: Tensor = scatter.histogram(operand(values), array.reshape(bins, shape=(-1,)), count=count)
     return result
 
 
-def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any, op: str = "HistogramFixedWidth") -> tuple[Tensor, int]:
+def _bins(
+    values: Any, value_range: Any, nbins: Any, dtype: Any, op: str = "HistogramFixedWidth", exact: bool = False
+) -> tuple[Tensor, int]:
+    """The bins and their number. `exact`: by the width of a bin in float64, as TensorFlow counts."""
     count, wanted = integer(nbins, op, fixed=True), as_dtype("int32" if dtype is None else dtype)
     x = operand(values)
     if x.dtype.name not in ("int32", "int64", "float32", "float64"):
@@ -566,7 +569,11 @@ def _bins(values: Any, value_range: Any, nbins: Any, dtype: Any, op: str = "Hist
     kind = numbers.dtype if numbers.dtype.kind == "f" else np.dtype(np.float64)
     low, high = ends[0].astype(kind), ends[1].astype(kind)
     xp = common_namespace([numbers, ends])
-    scaled = xp.floor((xp.astype(numbers, dtype=kind, source=numbers.dtype) - low) / (high - low) * count)
+    above, span = xp.astype(numbers, dtype=kind, source=numbers.dtype) - low, high - low
+    if exact:
+        above, span = (xp.astype(a, dtype=np.dtype(np.float64), source=kind) for a in (above, span))
+        kind = np.dtype(np.float64)
+    scaled = xp.floor(above / (span / count) if exact else above / span * count)
     within = xp.maximum(xp.minimum(scaled, np.asarray(count - 1, kind)), np.zeros((), kind))
     return wrap(xp.astype(within, dtype=wanted.numpy_dtype, source=kind)), count
 

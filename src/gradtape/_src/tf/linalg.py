@@ -234,7 +234,7 @@ def norm(
 def _norm(x: Tensor, ord: Any, plain: Any, keep: bool) -> Any:
     rank = len(x.array.shape)
     if x.array.dtype.kind not in "fcV":
-        kind = TypeError if x.array.dtype.kind in "bO" else errors.invalid_argument
+        kind = TypeError if x.array.dtype.kind in "bO" else errors.refused_dtype
         raise kind(f"tf.norm takes floating and complex numbers; received {x.dtype.name}: use tf.cast first.")
     _check_order(ord, plain)
     if isinstance(plain, tuple):

@@ -184,7 +184,8 @@ def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor
     >>> float(tf.math.nextafter(1.0, 2.0)) - 1
     1.1920928955078125e-07
     """
-    x, y = operands(x1, x2) if is_library(x1) or is_library(x2) else (tensor_or(v, float32) for v in (x1, x2))
+    tensors = is_library(x1) or is_library(x2)
+    x, y = operands(x1, x2) if tensors else (tensor_or(v, float32, ("float64",)) for v in (x1, x2))
     if x.array.dtype.itemsize < 4:
         raise errors.unsupported_dtype("NextAfter", x.dtype)
     result: Tensor = ops.nextafter(x, y)

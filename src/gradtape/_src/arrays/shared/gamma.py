@@ -165,6 +165,7 @@ def polygamma(xp: Any, n: Array, x: Array) -> Array:
 # A Taylor polynomial in the parameter a, lowest power first, is called a jet.
 _MANY = 100.0  # from this parameter on, integration is faster than a series and as exact
 _HUGE = 1e24  # from this parameter on, the normal distribution is as exact, and a step of float64 too coarse for more
+_TINY = 2.2250738585072014e-308  # below it numbers are denormal
 _IDLE = (4.0, 4.0)  # where the series and the fraction end soon
 _SERIES = [1 / (2 * k + 3) for k in range(17)]
 
@@ -344,7 +345,7 @@ def _upper_small(xp: Any, a: Array, x: Array) -> Array:
 
 def _igamma_regions(xp: Any, a: Array, x: Array) -> tuple[Array, ...]:
     """Where P is below the smallest number, where Q is, where a is huge, both infinite, and the rest of a, x > 0."""
-    positive = (a > 0) & (x > 0)
+    positive = (a >= _TINY) & (x > 0)  # less is 0 with few digits or none, and 0 has no limit
     lost = positive & (a >= 50) & (x < 1e-8 * a)
     gone = positive & (x > 1e8 * xp.maximum(a, 1))
     infinite = positive & xp.isinf(a) & xp.isinf(x)
