@@ -211,6 +211,7 @@ CASES: dict[str, Case] = {
     "tensor_array_read_negative": Case(ta_read, (k(-1),), (k(0),)),
     "tensor_array_gather": Case(ta_gather, (i(0, 3),), (i(0, 2),)),
     "tensor_array_scatter": Case(ta_scatter, (i(0, 3),), (i(0, 2),)),
+    "repeat_one": Case(lambda tf, n: tf.repeat(tf.constant(M), n, axis=1), (i(-2),), (i(0),)),
     # counting
     "bincount_negative": Case(lambda tf, n: tf.math.bincount(n, minlength=3, maxlength=3), (i(0, -1),), (i(0, 1),)),
     "confusion_matrix_label": Case(

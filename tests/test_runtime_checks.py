@@ -24,11 +24,6 @@ OTHERWISE = {  # where the answer is another one than TensorFlow's, and why
     "tensor_array_gather": "eager TensorFlow fails in a Python list, with its IndexError",
     "cholesky": "documented: an error, not NaN",
     "logdet": "the same",
-    "segment_sum_unsorted": "how many rows there are depends on values: not in a program",
-    "segment_max_negative": "the same",
-    "dynamic_partition": "the same",
-    "dynamic_stitch": "the same",
-    "repeat": "the same",
 }
 CASES = [pytest.param(case, RECORDED[name], id=name) for name, case in checks.CASES.items() if name not in OTHERWISE]
 

@@ -28,7 +28,7 @@ LARGER = {
     "attention", "attention_gradient", "cholesky", "complex", "conv", "conv_filter_grad", "ctc", "eigh",
     "eigvalsh", "gate", "max", "max_and_position", "max_pick", "max_pool", "max_unpool", "maximum", "min",
     "minimum", "mod", "nextafter", "projected_cross_entropy_gradient",
-    "qr", "relu", "relu6", "rfft", "scatter_max", "scatter_min", "segment_max",
+    "qr", "relu", "relu6", "rfft", "rgb_to_hsv", "scatter_max", "scatter_min", "segment_max",
     "segment_min", "sign", "slogdet", "squared_difference", "top_k", "triangular_solve", "tridiagonal_solve",
     "variance", "weighted_scan",
 }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src import errors
-from gradtape._src.arrays.checks import Rule, checked
+from gradtape._src.arrays.checks import Rule, checked, verify
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import (
     Symbolic,
@@ -118,7 +118,7 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
     if counts.size == 1:
         times = int(counts.reshape(-1)[0])
         if times < 0:
-            raise errors.refused_value(f"Expected multiples[1] >= 0, but got {times}", "Tile")
+            raise _no_count(counts, at)
         stretched = array.broadcast_to(
             array.reshape(x, shape=(*have[: at + 1], 1, *have[at + 1 :])),
             shape=(*have[: at + 1], times, *have[at + 1 :]),
@@ -140,8 +140,17 @@ def _axis_of_repeat(axis: Any, rank: int) -> int:
 
 def _dynamic_repeat(x: Tensor, counts: Tensor, at: int) -> Tensor:
     """`repeat` for counts that the running program knows."""
+    if tuple(counts.array.shape) in ((), (1,)):
+        counts = wrap(verify(_COUNT, counts.array, axis=at))
     each = array.broadcast_to(counts, shape=(x.array.shape[at],))
     return picked(x, call("repeated_places", (each.array,), {}), at)
+
+
+def _no_count(count: Any, axis: int) -> Exception:
+    return errors.refused_value(f"Expected multiples[{axis + 1}] >= 0, but got {count.min()}", "Tile")
+
+
+_COUNT = Rule(lambda xp, count, axis: count < 0, _no_count)  # of a count for each element a negative one means none
 
 
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
