@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, SupportsIndex, overload
 
 from gradtape._src import dtypes
@@ -451,24 +450,6 @@ class TensorSpec:
 
 def _unpickled_spec(shape: TensorShape, dtype: dtypes.DType, name: str | None) -> TensorSpec:
     return TensorSpec(shape, dtype, name)
-
-
-@dataclass(frozen=True)
-class VariableSpec:
-    """What a function was traced for in the place of a variable; arguments that are one variable share an `alias_id`.
-
-    >>> VariableSpec(TensorShape([2]), dtypes.float32, True, 0)
-    VariableSpec(shape=(2,), dtype=tf.float32, trainable=True, alias_id=0)
-    """
-
-    shape: TensorShape
-    dtype: dtypes.DType = dtypes.float32
-    trainable: bool | None = True
-    alias_id: int | None = None
-
-    def __repr__(self) -> str:
-        facts = f"shape={self.shape}, dtype={self.dtype!r}, trainable={self.trainable}, alias_id={self.alias_id}"
-        return f"VariableSpec({facts})"
 
 
 def _is_tensor(value: Any) -> bool:

@@ -17,7 +17,7 @@ from gradtape._src.conversion import convert
 from gradtape._src.devices import chosen, placement
 from gradtape._src.function.arguments import Arguments, arguments_of, distinct, plain, split_keywords
 from gradtape._src.function.signature import example, named, paired, spec_of, spec_text
-from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
+from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import (
     StreamState,
@@ -30,6 +30,7 @@ from gradtape._src.variable import (
     stored,
     updating,
 )
+from gradtape._src.variable.spec import VariableSpec
 
 if TYPE_CHECKING:
     from gradtape._src.function.function import Function

@@ -18,9 +18,10 @@ from gradtape._src.function.arguments import Arguments, arguments_kept, distinct
 from gradtape._src.function.concrete import ConcreteFunction, FunctionRef
 from gradtape._src.function.python_code import call_python
 from gradtape._src.function.signature import spec_of
-from gradtape._src.shape import TensorSpec, VariableSpec
+from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Creations, Variable, creating, is_distributed
+from gradtape._src.variable.spec import VariableSpec
 
 if TYPE_CHECKING:
     from gradtape._src.graph.operations import FuncGraph

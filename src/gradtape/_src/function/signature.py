@@ -14,9 +14,10 @@ from gradtape._src.conversion import convert, wrap
 from gradtape._src.function.arguments import Keywords
 from gradtape._src.ops.ragged import RaggedTensor, RaggedTensorSpec
 from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
-from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
+from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, VariableParam
+from gradtape._src.variable.spec import VariableSpec
 
 
 class Signature:

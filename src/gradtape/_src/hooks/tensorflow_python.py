@@ -215,7 +215,7 @@ TABLE: dict[str, str] = {
     "ops.ragged.ragged_tensor": "tf tf.ragged",
     "ops.random_ops": f"{_own('parameterized_truncated_normal')} tf.random tf.compat.v1",
     "ops.resource_variable_ops": "ResourceVariable=tf.Variable BaseResourceVariable=tf.Variable "
-    "VariableSpec=gradtape._src.shape.VariableSpec tf",
+    "VariableSpec=gradtape._src.variable.spec.VariableSpec tf",
     "ops.rnn": "tf.compat.v1.nn",
     "ops.script_ops": "tf eager_py_func=tf.py_function",
     "ops.sets": "tf.sets",

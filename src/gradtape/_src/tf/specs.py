@@ -21,9 +21,10 @@ from gradtape._src.dtypes import DType, as_dtype, float32
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops.ragged.tensor import RaggedTensor, RaggedTensorSpec
 from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
-from gradtape._src.shape import TensorShape, TensorSpec, VariableSpec
+from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
+from gradtape._src.variable.spec import VariableSpec
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
