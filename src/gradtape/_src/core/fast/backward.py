@@ -174,10 +174,14 @@ def traced_backward_pass(*args: Any, **options: Any) -> Cotangents:
         return backward_pass(*args, **{**options, "traced": True})
 
 
-class _Sums(set[int]):
+class _Sums:
     """The uids whose cotangent is a sum that this pass made, and the sums in half precision, if there are any."""
 
-    half: _HalfSums | None = None
+    __slots__ = ("half", "uids")
+
+    def __init__(self) -> None:
+        self.uids: set[int] = set()  # no subclass of set: `in` would be a call of a method (benchmark: rnn)
+        self.half: _HalfSums | None = None
 
 
 class _HalfSums:
@@ -214,7 +218,7 @@ def _accumulate(cotangents: Cotangents, uid: int, c: Any, sums: _Sums) -> None:
     if c is None:
         return
     before = cotangents[uid]
-    if uid in sums and type(c) is ndarray and type(before) is ndarray:
+    if uid in sums.uids and type(c) is ndarray and type(before) is ndarray:
         np.add(before, c, before)
         return
     if c.dtype is not _FLOAT32 and is_half(numpy_dtype(c)) and not type(c) is type(before) is SparseCotangent:
@@ -224,7 +228,7 @@ def _accumulate(cotangents: Cotangents, uid: int, c: Any, sums: _Sums) -> None:
         total = before + c
     cotangents[uid] = total
     if type(total) is ndarray:
-        sums.add(uid)
+        sums.uids.add(uid)
 
 
 def _wide(c: Any) -> Any:
