@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import gradtape
 import gradtape.testing
 from gradtape._src.autodiff.gradient_tape import Tape
+from gradtape._src.autodiff.recording_tape import RecordingTape
 from gradtape._src.checkpoint import checkpoint, reading, state
 from gradtape._src.inspect import explain
 from gradtape._src.tf import parsing, records, sequences
@@ -263,7 +264,7 @@ def _declarations() -> dict[str, tuple[str, int]]:
 
 def _is_ours(cls: type) -> bool:
     """Whether a base class is a part of the class that users see, as `Tape` is of `GradientTape`."""
-    return cls in (Tape, IndexedUpdates)
+    return cls in (Tape, RecordingTape, IndexedUpdates)
 
 
 OWN = {"tf.GradientTape", "tf.data.Iterator", "tf.experimental.dtensor.DVariable"}

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Line = tuple[str, int]
 """A file, and the number of a line in it."""
 
+UNKNOWN: Line = ("an unknown file", 0)
+"""Where no line of the user's is on the stack."""
+
 _SRC = os.path.dirname(__file__) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _LIBRARY = (os.path.dirname(os.path.dirname(__file__)) + os.sep, _NUMPY, contextlib.__file__, "<rule of ")
