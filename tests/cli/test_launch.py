@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +106,64 @@ def test_machines_meet_and_end_together(tmp_path):
         configs = [json.loads(line.split("] ", 1)[1][:-2]) for line in again]
         assert sorted(config["task"]["index"] for config in configs) == [first, first + 1]
         assert all(len(config["cluster"]["worker"]) == 4 for config in configs)
+
+
+def test_a_machine_that_is_lost_may_come_back(tmp_path):
+    source = """
+    from pathlib import Path
+    here = Path(sys.argv[1])
+    (here / f"pid-{index}").write_text(str(os.getpid()))
+    if not (here / "lost").exists():
+        time.sleep(100)
+    print("again", index)
+    """
+    (tmp_path / "script.py").write_text(WHO + textwrap.dedent(source))
+    (port,) = free_ports(1)
+    options = ["--nnodes", "2", "--nproc", "1", "--max-restarts", "1", "--rendezvous", f"127.0.0.1:{port}"]
+
+    def start(node):
+        command = [*COMMAND, *options, "--node-rank", str(node), str(tmp_path / "script.py"), str(tmp_path)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    first, second = start(0), start(1)
+    limit = time.monotonic() + 60
+    while not all((tmp_path / f"pid-{i}").exists() for i in (0, 1)) and time.monotonic() < limit:
+        time.sleep(0.05)
+    (tmp_path / "lost").write_text("")
+    second.kill()  # with its process, as a machine is
+    os.kill(int((tmp_path / "pid-1").read_text()), signal.SIGKILL)
+    second.communicate(timeout=60)
+    third = start(1)
+    assert [node.communicate(timeout=60)[0] for node in (first, third)] == ["[0] again 0\n", "[1] again 1\n"]
+    assert [first.returncode, third.returncode] == [0, 0]
+
+
+CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
+
+
+def test_examples_of_clusters_say_what_is_understood():
+    """The job for Kubernetes sets the variables that the launcher reads, and the script for SLURM its options."""
+    job = (CLUSTER / "kubernetes.yaml").read_text()
+    pods = dict(re.findall(r'name: (\w+), value: "?([\w.-]+)"?', job))
+    assert parsed(["t.py"], {"JOB_COMPLETION_INDEX": "3", **pods})[3:7] == (4, 3, "digits-0.digits", 29400)
+    assert "completionMode: Indexed" in job
+    (command,) = re.findall(r"srun gradtape launch (.*?) \\\n", (CLUSTER / "slurm.sh").read_text())
+    assert parsed([*command.split(), "t.py"], {})[1:3] == (1, 3)
+
+
+@pytest.mark.slow
+def test_the_example_for_a_cluster_continues_after_a_failure(tmp_path):
+    pytest.importorskip("jax")
+    command = [*COMMAND, "--nproc", "2", "--max-restarts", "1", str(CLUSTER / "train.py"), "--steps", "40"]
+    found = []
+    for name, options in (("a", []), ("b", ["--fail-at", "25"])):
+        done = subprocess.run(
+            [*command, "--checkpoints", str(tmp_path / name), *options], capture_output=True, text=True, timeout=200
+        )
+        assert done.returncode == 0, done.stderr
+        found.append(re.findall(r"step (\d+): loss (\S+)", done.stdout))
+    assert "from step 20" in done.stdout
+    assert found[0] == found[1]
 
 
 def test_clusters_describe_the_machines():

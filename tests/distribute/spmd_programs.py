@@ -111,6 +111,7 @@ def uneven_batches_run_on_one_device(strategy):
     found = [float(total(x)) for x in batches(strategy, np.arange(10.0, dtype="f"), 8)]
     assert found == [140.0, 145.0]
     assert devices(total, batches(strategy, np.arange(8.0, dtype="f"), 8)[0]) == N
+    assert "on one device, because values of replicas have different shapes" in str(total.summary())
 
 
 def assignments_of_eager_code_are_seen(strategy):
@@ -156,6 +157,63 @@ def control_flow_is_a_part_of_the_program(strategy):
 
     assert copies(strategy, outer()) == [0.0, 8.0, -16.0, -24.0]
     assert devices(outer) == N
+
+
+def derivatives_are_a_part_of_the_program(strategy):
+    with strategy.scope():
+        v = tf.Variable([1.0, 2.0])
+
+    @tf.custom_gradient
+    def tripled(x):
+        return x, lambda g: 3.0 * g * (number() + 1.0)
+
+    def replica(x):
+        with tf.GradientTape() as outer, tf.autodiff.ForwardAccumulator(v, tf.constant([1.0, 0.5])) as tangents:
+            with tf.GradientTape(persistent=True) as tape:
+                y = v**3 * x
+                z = tf.reduce_sum(y)
+                w = tf.distribute.get_replica_context().all_reduce("SUM", z)
+                c = tf.reduce_sum(tripled(v))
+            gradient = tape.gradient(z, v)
+        found = [gradient, tape.jacobian(y, v), tape.gradient(w, v), tape.gradient(c, v), tangents.jvp(y)]
+        return [*found, tangents.jvp(gradient), outer.gradient(gradient, v)]
+
+    step = tf.function(lambda x: strategy.run(replica, args=(x,)), jit_compile=True)
+    (x,) = batches(strategy, np.arange(1.0, N + 1, dtype="f")[:, None] * np.ones(2, "f"), N)
+    for k, *found in zip(range(1, N + 1), *[copies(strategy, part) for part in step(x)], strict=True):
+        gradient, jacobian, reduced, custom, tangent, of_gradient, second = [np.reshape(part, [-1]) for part in found]
+        np.testing.assert_allclose(gradient, [3.0 * k, 12.0 * k])
+        np.testing.assert_allclose(jacobian, [3.0 * k, 0.0, 0.0, 12.0 * k])
+        np.testing.assert_allclose(reduced, N * gradient)  # the sum is a value of all N replicas
+        np.testing.assert_allclose(custom, [3.0 * k] * 2)
+        np.testing.assert_allclose(tangent, [3.0 * k, 6.0 * k])
+        np.testing.assert_allclose(of_gradient, [6.0 * k, 6.0 * k])
+        np.testing.assert_allclose(second, [6.0 * k, 12.0 * k])
+    assert devices(step, x) == N
+
+
+def functions_with_replicas_have_derivatives(strategy):
+    with strategy.scope():
+        w = tf.Variable(3.0)
+
+    @tf.function(jit_compile=True)
+    def total(u, x):
+        return strategy.reduce("SUM", strategy.run(lambda x: tf.reduce_sum(u * u * x) * w, args=(x,)), axis=None)
+
+    (x,) = batches(strategy, np.arange(1.0, N + 1, dtype="f")[:, None] * np.ones(2, "f"), N)
+    u = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as outer, tf.autodiff.ForwardAccumulator(u, tf.ones([2])) as tangents:
+        outer.watch(u)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(u)
+            y = total(u, x)
+        gradient = tape.gradient(y, u)
+    assert gradient.numpy().tolist() == [60.0, 120.0]
+    assert float(tangents.jvp(y)) == 180.0
+    assert outer.jacobian(gradient, u).numpy().tolist() == [[60.0, 0.0], [0.0, 60.0]]
+    copies_of_w = strategy.experimental_local_results(w)
+    assert [float(tape.gradient(y, copy)) for copy in copies_of_w] == [5.0, 10.0, 15.0, 20.0]  # as in TensorFlow
+    assert float(tape.gradient(y, w)) == 5.0
 
 
 def values_are_gathered(strategy):
@@ -235,6 +293,8 @@ PROGRAMS = (
     assignments_of_eager_code_are_seen,
     replicas_draw_numbers_of_their_own,
     control_flow_is_a_part_of_the_program,
+    derivatives_are_a_part_of_the_program,
+    functions_with_replicas_have_derivatives,
     values_are_gathered,
     a_value_of_one_replica_is_used_across,
     keras_fit_runs_on_all_devices,

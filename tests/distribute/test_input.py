@@ -162,6 +162,9 @@ if cluster:
     results, model = trained()
     found.append(results)
     assert [part.data.shape for part in model.layers[0].kernel.value.array.addressable_shards] == [(4, 4)]
+    rows = data.map(lambda x, y: x)
+    np.testing.assert_allclose(model.predict(rows, verbose=0), np.asarray(model(x)), rtol=1e-5, atol=1e-6)
+    assert model.evaluate(data, verbose=0) < results[0][-1]
 print(found)
 """
 

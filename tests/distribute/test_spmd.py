@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from functools import cache
@@ -55,6 +56,50 @@ def test_training_on_eight_devices_equals_that_on_one():
     folder = Path(spmd_programs.__file__).parents[1]
     done = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, timeout=600, cwd=folder)
     assert done.returncode == 0, done.stderr
+
+
+WORKERS = """
+import json, sys
+import numpy as np
+import gradtape as tf
+from distribute import training
+tf.config.optimizer.set_jit(True)
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+assert strategy.num_replicas_in_sync == int(sys.argv[1])
+found = {}
+for kind in (training.loop, training.fit):
+    for name in training.MODELS:
+        losses, model = kind(tf, name, strategy, 50)
+        found[f"{kind.__name__} {name}"] = [losses, [w.ravel().tolist() for w in model.get_weights()]]
+print("found", json.dumps(found))
+"""
+
+
+def trained_by_workers(count, folder):
+    """The losses and weights that each worker has."""
+    (folder / "program.py").write_text(WORKERS)
+    tests = Path(spmd_programs.__file__).parents[1]
+    paths = os.pathsep.join([str(tests), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "gradtape", "launch", "--nproc", str(count), str(folder / "program.py"), str(count)],
+        capture_output=True, text=True, timeout=600, env={**os.environ, "PYTHONPATH": paths},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line.split("found ", 1)[1]) for line in done.stdout.splitlines() if "found {" in line]
+    assert len(found) == count
+    return found
+
+
+@pytest.mark.slow
+def test_training_in_two_and_four_processes_equals_that_in_one(tmp_path):
+    (alone,) = trained_by_workers(1, tmp_path)
+    for count in (2, 4):
+        first, *others = trained_by_workers(count, tmp_path)
+        assert all(other == first for other in others)
+        for name, (losses, weights) in alone.items():
+            np.testing.assert_allclose(first[name][0], losses, rtol=2e-6)
+            for a, b in zip(first[name][1], weights, strict=True):
+                np.testing.assert_allclose(a, b, atol=2e-3 if name.endswith("block") else 5e-6)
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def _reason(program: Program) -> str:
     if program.needs_numpy:
         return "XLA has neither strings nor shapes that depend on values"
     if program.tier is None:
-        return "it was chosen"
+        return f"it was chosen; on one device, because {program.undivided}" if program.undivided else "it was chosen"
     elsewhere = program.tier.on_numpy and program.is_compiled and not program.has_run_on_numpy
     return "its arguments are on another device" if elsewhere else program.tier.reason
 

@@ -285,8 +285,8 @@ class Trainer(base_trainer.Trainer):
         parts: list[Any] = []
         for first, last, data in batches:
             callbacks.on_predict_batch_begin(first)
-            outputs = self.predict_function(data)  # type: ignore[misc]
-            parts.append(tree.map_structure(convert_to_numpy, outputs))
+            outputs = tree.map_structure(convert_to_numpy, self.predict_function(data))  # type: ignore[misc]
+            parts.append(outputs)  # callbacks, in another thread, would gather the parts of other processes once more
             callbacks.on_predict_batch_end(last, {"outputs": outputs})
             if self.stop_predicting:
                 break
