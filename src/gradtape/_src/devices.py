@@ -1,4 +1,4 @@
-"""Devices and engines: where new arrays are put, and what happens when arrays of two devices meet.
+"""Devices and engines: where new arrays are put, and what happens if an op has arrays of two devices.
 
 The processor is NumPy's, unless the default engine is XLA; everything else is JAX's. A device is chosen for a `with`
 block, for one thread or task at a time; new arrays go there, and ops run where their inputs are. Outside of such blocks

@@ -35,7 +35,7 @@ class _ByType(dict[type, Any]):
 
 
 namespaces = _ByType({np.ndarray: numpy_namespace})
-for _scalar in {*np.sctypeDict.values(), ml_dtypes.bfloat16}:  # rules meet NumPy scalars where arrays have no axes
+for _scalar in {*np.sctypeDict.values(), ml_dtypes.bfloat16}:  # rules get NumPy scalars where arrays have no axes
     namespaces[_scalar] = numpy_namespace
 
 

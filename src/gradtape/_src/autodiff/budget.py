@@ -192,9 +192,9 @@ class Budget:
         saved = saved_by_slot(op, values) if type(values) is not tuple else values
         if op.differentiable and inputs:
             self._add_step(op, inputs, outputs, attrs, roots, saved)
-        held = [None if t is None or t.uid in roots else self._held(t) for t in saved]
-        held = [t if h is None else h for h, t in zip(held, saved, strict=True)]
-        form = tuple(held) if type(values) is tuple else next(h for h in held if h is not None)
+        handles = [None if t is None or t.uid in roots else self._handle(t) for t in saved]
+        handles = [t if h is None else h for h, t in zip(handles, saved, strict=True)]
+        form = tuple(handles) if type(values) is tuple else next(h for h in handles if h is not None)
         records[-1] = (op, uids, output, form, attrs, dtype)
         self._records += 1
         self._enforce()
@@ -220,7 +220,7 @@ class Budget:
             elif t.uid in roots or t.array.base is not None or t.array.nbytes <= max(size // 2, 64):
                 operands.append(t.array)
             elif i < len(saved) and saved[i] is not None and t.uid != CONSTANT:
-                self._held_outside(t)
+                self._add_outside(t)
                 operands.append(t.uid)
             else:
                 return
@@ -248,12 +248,12 @@ class Budget:
                 step.cost += before.cost
         step.near = tuple(near)[-8:]
 
-    def _held_outside(self, tensor: Any) -> None:
+    def _add_outside(self, tensor: Any) -> None:
         """A value from outside of the tape that a record saves: it cannot be computed again."""
         if tensor.uid not in self.values:
             self.values[tensor.uid] = Value(tensor.uid, tensor.array, None)
 
-    def _held(self, tensor: Any) -> Any:
+    def _handle(self, tensor: Any) -> Any:
         """What a record holds in place of a tensor; None for one that stays as it is."""
         value = self.values.get(tensor.uid)
         if value is None:
@@ -286,7 +286,7 @@ class Budget:
         made = self.steps.get(tensor.uid)
         if made is None or made.op.moves_only:  # a view of a view: its own bytes count
             return None
-        return self._held(tensor)
+        return self._handle(tensor)
 
     # -- keeping and dropping ----------------------------------------------------------------------------------------
     def _keep(self, value: Value, array: Any) -> None:

@@ -1,6 +1,6 @@
 """Ops on composite tensors (ragged, sparse): what an op does when an argument is not one tensor but several.
 
-Nothing is looked up for dense arguments. Where a conversion meets a composite tensor it raises `NotDenseError`; the op
+Nothing is looked up for dense arguments. The conversion of a composite tensor raises `NotDenseError`; the op
 catches it and passes its name and its arguments to the handler of that class, which has the table of ops.
 """
 

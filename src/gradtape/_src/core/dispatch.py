@@ -17,7 +17,7 @@ from gradtape._src.active import active_stack
 from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Namespace, generic_kernels
 from gradtape._src.arrays.batched import Batched, batch_rules, batched_namespace
-from gradtape._src.arrays.lazy import Lazy, are_together, lazy_namespace
+from gradtape._src.arrays.lazy import Lazy, are_colocated, lazy_namespace
 from gradtape._src.arrays.symbolic import Symbolic, zeros
 from gradtape._src.calls import calls
 from gradtape._src.conversion import (
@@ -136,7 +136,7 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
 def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], rewriting: bool = True) -> Any:
     """Run a primitive on tensors and record it; without `rewriting` itself, whatever its operands are."""
     arrays = [t.array for t in inputs]
-    if placement.several and not are_together(arrays):
+    if placement.several and not are_colocated(arrays):
         inputs = colocate(op, inputs)
         arrays = [t.array for t in inputs]
     kernel = op.kernel
@@ -379,7 +379,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
 
     def call(x: Any, y: Any, name: str | None = None) -> Any:  # noqa: C901 - benchmarks: chain, rnn
         if type(x) is not Tensor or type(y) is not Tensor:
-            # A variable behind a tensor, a number in front of one: `operands` does the same, with more calls
+            # A variable after a tensor, a number before one: `operands` does the same, with more calls
             # (benchmarks: rnn, mlp32).
             try:
                 if type(x) is Tensor and type(y) in converters:
@@ -419,7 +419,9 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
             if type(value) is not ndarray:
                 value = _as_array(value)
         else:
-            if dtype is b.dtype and ((type(a) is Lazy and a.meets(b)) or (type(b) is Lazy and b.meets(a))):
+            if dtype is b.dtype and (
+                (type(a) is Lazy and a.is_colocated_with(b)) or (type(b) is Lazy and b.is_colocated_with(a))
+            ):
                 if op.rewrite is not None and (other := op.rewrite(op, (x, y), attrs)) is not None:
                     return other
                 try:
@@ -460,7 +462,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
 
 
 def _truth(y: Any) -> Tensor:
-    """What stands behind a boolean tensor and *: numbers count as true unless they are 0."""
+    """The right operand of `x * y` where x is boolean: numbers count as true unless they are 0."""
     y = operand(y)
     return wrap(namespace_of(y.array).astype(y.array, dtype=np.dtype(np.bool_))) if y.array.dtype.kind in "fciu" else y
 

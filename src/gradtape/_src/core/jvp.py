@@ -128,7 +128,7 @@ def _transposed(
         return (None,) * len(outputs)
     seed: Any = namespace_of(total.array).ones_like(total.array)
     batched = any(type(t) is Batched for t in given)
-    as_tensors = traced or batched  # among tensors a batch may meet plain arrays
+    as_tensors = traced or batched  # among tensors, an op may have a batch and plain arrays as operands
     first = {total.uid: wrap(seed) if as_tensors else seed}
     with stack.use_recorders(outer):
         found = backward_pass(inner.records, inner.tracked, first, kept=frozenset(), traced=as_tensors, release=False)

@@ -36,7 +36,6 @@ VJP = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
 registry: dict[str, Op] = {}
 """Every primitive by name: the list that the op table in the tests must cover."""
 
-
 CATEGORIES = ("elementwise", "activation", "linear algebra", "reduction", "shape", "indexing", "other")
 
 HAZARDS = {
@@ -155,40 +154,38 @@ class Op:
         structure: Callable[[Any], Any] | None = None,
         instead: str = "",
     ) -> None:
-        self.name, self.args, self.rules = name, tuple(args), tuple(rules)
-        self.tf_name = tf_name or name.title().replace("_", "")
-        self.elementwise, self.linear, self.outputs = elementwise, linear, outputs
-        self.kinds = kinds
-        self.jvp, self.vjp_all, self.may_raise, self.unregistered = jvp, vjp_all, may_raise, unregistered
-        self.hinted = hinted
-        self.vjp_all_saves, self.vjp_all_zeros, self.trusted, self.explain = (
-            vjp_all_saves,
-            vjp_all_zeros,
-            trusted,
-            explain,
-        )
-        self.names, self.doc, self.example, self.instead = names, doc, example, instead
-        self.structure = structure
-        self.category = category or ("elementwise" if elementwise else "other")
-        self.hazards, self.nan_free, self.moves_only, self.sparse = hazards, nan_free, moves_only, sparse
+        # What it is
+        self.name, self.args, self.outputs = name, tuple(args), outputs
+        self.elementwise, self.linear, self.kinds, self.hinted = elementwise, linear, kinds, hinted
+        self.may_raise, self.unregistered, self.structure, self.explain = may_raise, unregistered, structure, explain
+        # Its derivatives: a rule for each input or one for all of them, and what a record saves for them
+        self.rules, self.jvp, self.trusted = tuple(rules), jvp, trusted
+        self.vjp_all, self.vjp_all_saves, self.vjp_all_zeros = vjp_all, vjp_all_saves, vjp_all_zeros
         for rule in self.rules:
             if rule is not None and parameters(rule)[:1] != ("g",):
                 raise TypeError(f"the first parameter of a rule is g, the cotangent; {name} has {parameters(rule)}")
-        self.vjps: tuple[VJP | None, ...] | None = None  # written when first needed
+        self.differentiable = vjp_all is not None or any(rule is not None for rule in self.rules)
+        self.keep = tuple(self._keep(rule) for rule in self.rules)
+        self.saves = frozenset().union(*self.keep)
+        self.wide = wide or (elementwise and bool(self.saves))
+        # What it is called, and what is said about it
+        self.tf_name = tf_name or name.title().replace("_", "")
+        self.names, self.doc, self.example, self.instead = names, doc, example, instead
+        self.category = category or ("elementwise" if elementwise else "other")
+        self.hazards, self.nan_free, self.moves_only, self.sparse = hazards, nan_free, moves_only, sparse
+        # What the op builders fill in
+        self.call: Callable[..., Any] = _undeclared
+        self.kernel: Any = None  # of NumPy
+        self.recorder: Any = None  # of lazy arrays
+        self.rewrite: Any = None  # what may run instead where ops are recorded and run later: see `register_rewrite`
+        # What `core/fast/` generates when it is first needed
+        self.vjps: tuple[VJP | None, ...] | None = None
         self.checked_vjps: tuple[VJP | None, ...] | None = None
         self.traced_vjps: tuple[VJP | None, ...] | None = None
         self.half_vjps: tuple[VJP | None, ...] | None = None
         self.traced_half_vjps: tuple[VJP | None, ...] | None = None
-        self.keep = tuple(self._keep(rule) for rule in self.rules)
-        self.saves = frozenset().union(*self.keep)
-        self.wide = wide or (elementwise and bool(self.saves))
-        self.fast: Any = None  # generated for elementwise ops: see `fast/elementwise.py`
-        self.differentiable = vjp_all is not None or any(rule is not None for rule in self.rules)
-        self.call: Callable[..., Any] = _undeclared
-        self.kernel: Any = None  # of NumPy; found when the call is declared
-        self.recorder: Any = None  # of lazy arrays, likewise
-        self.recorder_fast: Any = None  # `fast` for lazy arrays
-        self.rewrite: Any = None  # what may run instead where ops are recorded and run later: see `register_rewrite`
+        self.fast: Any = None  # of elementwise ops
+        self.recorder_fast: Any = None  # the same for lazy arrays
         if kernel is not None:
             generic_kernels[name] = kernel
         self._register_rules(batch, block_diagonal)
@@ -266,7 +263,7 @@ def register_rewrite(name: str, rewrite: Callable[..., Any]) -> None:
 
 
 def _undeclared(*args: Any, **attrs: Any) -> Any:
-    raise RuntimeError("this primitive has no call: declare it with a word of engine.dispatch")
+    raise RuntimeError("this primitive has no call: declare it with an op builder of core/dispatch.py")
 
 
 def parameters(rule: Rule) -> tuple[str, ...]:
@@ -282,7 +279,7 @@ def widened(value: Any) -> Any:
 
 
 def narrowed(value: Any, dtype: Any) -> Any:
-    """The other way: rounded, if `dtype` is a half-precision one and the value is not."""
+    """A float32 value rounded to `dtype`, if that is a half-precision one: the inverse of `widened`."""
     if value is None or not is_half(dtype) or is_half(wide := numpy_dtype(value)):
         return value
     return namespace_of(value).astype(value, dtype=dtype, source=wide)

@@ -1,4 +1,4 @@
-"""Records, and what is recording.
+"""Records, and the stack of recorders that ops add them to.
 
 A record is a plain tuple, because one is made for every op (benchmark: chain):
 

@@ -4,7 +4,7 @@
 and the values that the op's vjp rules need. The pass keeps a list of cotangents for each uid; when it reaches the
 record that created a tensor, every use of that tensor has been visited, and the sum of the list is its cotangent.
 
-Cotangents are arrays, tensors (the pass is itself recorded, for the next order), batches (a Jacobian) or sparse rows:
+Cotangents are arrays, tensors (the pass is itself recorded, for the next order), batches (a Jacobian) or sparse:
 the rules compute with whatever is there.
 """
 
@@ -67,7 +67,7 @@ def vjp(record: Record, gs: Cotangents, shapes: Shapes, traced: bool) -> list[An
         saved = [None if v is None else widened(v) for v in saved]
     needed = [shapes.get(uid) for uid in inputs]
     if op.vjp_all is not None:
-        results = _all_at_once(op, g, needed, saved, attrs)
+        results = _vjp_of_all_inputs(op, g, needed, saved, attrs)
     else:
         results = [vjp_of_input(op, i, g, shape, saved, attrs, half) for i, shape in enumerate(needed)]
     if op.trusted:
@@ -105,12 +105,13 @@ def vjp_of_input(op: Op, position: int, g: Any, shape: Any, saved: list[Any], at
     return rule(g, *arguments)
 
 
-def _all_at_once(op: Op, g: Any, needed: list[Any], saved: list[Any], attrs: dict[str, Any]) -> list[Any]:
-    """The cotangents of all inputs, by the rule that the op has for them together."""
+def _vjp_of_all_inputs(op: Op, g: Any, needed: list[Any], saved: list[Any], attrs: dict[str, Any]) -> list[Any]:
+    """The cotangents of all inputs, by the one rule that the op has for them.
+
+    A gradient that the user wrote, or that XLA compiled, gets plain arrays.
+    """
     present = [x for x in g if x is not None] if type(g) is list else [g]
-    plain = op.trusted and is_zero_preserving(
-        present
-    )  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    plain = op.trusted and is_zero_preserving(present)
     if plain:
         g = [None if x is None else as_plain(x) for x in g]
     results = op.vjp_all(_namespace(g), g, needed, *saved, **attrs)  # type: ignore[misc]
@@ -125,8 +126,10 @@ def _conjugated(rule: Rule, g: Any, arguments: list[Any]) -> Any:
 
 
 def _dense(g: Any) -> Any:
+    """A cotangent without sparsity: rules compute with dense ones."""
     return g.dense() if type(g) is SparseCotangent else g
 
 
 def _namespace(g: Any) -> Any:
+    """The namespace that a rule computes in, for one cotangent or a list of them."""
     return common_namespace([x for x in g if x is not None]) if type(g) is list else namespace_of(g)

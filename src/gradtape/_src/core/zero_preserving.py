@@ -219,7 +219,7 @@ _CONTRACTIONS = frozenset({"matmul", "einsum", "conv", "conv_input_grad", "conv_
 def _contraction(xp: Any, name: str, values: list[Any], attrs: dict[str, Any]) -> Any:
     """A sum of products in which 0 · inf counts as 0.
 
-    The sum over finite factors only is right wherever no infinite factor meets one that is not zero; that is counted by
+    The sum over finite factors only is right wherever each infinite factor is multiplied by 0; that is counted by
     the same contraction of ones and zeros.
     """
     function = getattr(xp, name)

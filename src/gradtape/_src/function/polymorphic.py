@@ -2,9 +2,9 @@
 
 A dimension is unknown where an input signature says None, where a `TensorSpec` does, and, with `reduce_retracing`,
 where two calls differ. While the Python code runs such a dimension is a variable, `tensor.shape` shows None, and
-`tf.shape` gives a value of the program. XLA then compiles for each size that is met, without running the code again.
+`tf.shape` gives a value of the program. XLA then compiles for each new size, without running the code again.
 
-What cannot be traced like that (code that needs the number, arrays of different unknown lengths that meet) is traced
+What cannot be traced like that (code that needs the number, an op on arrays of different unknown lengths) is traced
 for each size: the same results, more traces. A `ValueError` that the code itself raises for a `TensorSpec`, since a
 dimension is None, is the caller's, as in TensorFlow.
 """
@@ -99,7 +99,7 @@ class ShapePolymorphicTraces:
         return [function for group in self._groups.values() for function in group.functions]
 
     def find(self, arguments: Arguments) -> ConcreteFunction | None:
-        """The function for a call that was not met before; None: it is to be traced for these very shapes."""
+        """The function for a call with new shapes; None: it is to be traced for these very shapes."""
         shapes: Shapes = tuple([tuple(t.array.shape) for t in arguments.tensors])
         group = self._group(arguments)
         for function in group.functions:
@@ -225,7 +225,7 @@ def _narrowed(candidates: Iterator[Patterns], unequal: list[Any]) -> Iterator[Pa
     """Patterns, and after each that cannot be traced the same with a size that the code needs.
 
     `unequal` are the differences of sizes that were not equal: the last one stopped the trace. Where one size makes it
-    0, as where `x[:, :-1]` of unknown width meets an array of length 6, no other can be traced either.
+    0, as for an op on `x[:, :-1]` of unknown width and an array of length 6, no other can be traced either.
     """
     for patterns in candidates:
         following: Patterns | None = patterns

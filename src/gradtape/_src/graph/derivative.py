@@ -1,6 +1,6 @@
 """Derivatives of traced functions: a first program with residuals, and second programs for what arrives.
 
-The second program is the backward (or the forward) pass over the inner tape, traced in its turn. Values of the first
+The second program is the backward (or the forward) pass over the inner tape, which is traced too. Values of the first
 graph that it uses are the residuals: further outputs of the first program, inputs of the second.
 """
 

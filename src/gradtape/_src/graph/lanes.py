@@ -1,4 +1,4 @@
-"""Replicas in a graph: which of its nodes are those of which replica, and where their values meet.
+"""Replicas in a graph: which nodes belong to which replica, and which ones combine the values of all.
 
 The replicas of a strategy are traced into one graph, one after the other. A mark says which nodes a replica has added,
 or that some nodes only bring the values of replicas together: a sum over them, a concatenation, or the division of a

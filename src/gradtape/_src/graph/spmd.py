@@ -73,7 +73,7 @@ class Divided:
         self._picks: dict[tuple[int, int], Symbolic] = {}
         self._selects: dict[tuple[int, ...], Symbolic] = {}
         self._chosen: set[int] = set()  # the ids of what `_selects` has
-        self._held: list[Any] = []  # whose ids are keys
+        self._referenced: list[Any] = []  # the values whose ids are keys: they stay in memory
         self._equal: set[int] = set()  # lane values, by the ids of what stands for them, that are equal in all replicas
         self.nodes: list[Node] = []
         self._marks = _outermost(replicas.marks)
@@ -214,7 +214,7 @@ class Divided:
             self.nodes.append(Node("replica_select", tuple(values), {}, (symbol,)))
             self._selects[key] = symbol
             self._chosen.add(id(symbol))
-            self._held.extend(values)
+            self._referenced.extend(values)
         return self._selects[key]
 
     def _shared(self, value: Any) -> Any:

@@ -460,7 +460,7 @@ def _as_one(parts: Sequence[Any]) -> Any:
 
 
 def _merged_sums(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes with sums that follow one another as one: the devices meet once for all of them."""
+    """The nodes with sums that follow one another as one: the devices communicate once for all of them."""
     merged: list[Node] = []
     for node in nodes:
         last = merged[-1] if merged else None

@@ -90,7 +90,7 @@ def elements(places: ndarray, values: Tensor, sizes: Axes) -> SparseTensor:
 
 
 def elements_of(where: ndarray, values: Any, sizes: Axes) -> SparseTensor:
-    """A `SparseTensor` of values at coordinates in any order; what meets at one place adds up."""
+    """A `SparseTensor` of values at coordinates in any order; values at the same place are added."""
     return elements(*_added_up(where @ _strides(sizes), convert(values)), sizes)
 
 
@@ -102,7 +102,7 @@ def _like(x: Any, places: ndarray, values: Tensor) -> Any:
 
 
 def _brought(values: Tensor, positions: ndarray, count: int) -> Tensor:
-    """Values at these positions among `count`, zeros at the others; what meets at one position adds up."""
+    """Values at these positions among `count`, zeros at the others; values at the same position are added."""
     numbers = cast(values, "int32") if values.dtype.is_bool else values
     brought = index.add_rows(numbers, positions, shape=(count, *sizes_of(values)[1:]))
     return cast(brought, values.dtype)
@@ -384,7 +384,7 @@ def _of_sparse(x1: SparseTensor, x2: Tensor, lead: Axes) -> Tensor:
 
 
 def _of_both(x1: SparseTensor, x2: SparseTensor, lead: Axes) -> SparseTensor:
-    """All pairs of elements that meet, added up where their products lie."""
+    """The products of all pairs of elements with a common inner index, added where they have the same position."""
     row, partner, _ = _rows_and_columns(x1)
     other_row, _, column = _rows_and_columns(x2)
     i, j = _matches(partner, other_row)

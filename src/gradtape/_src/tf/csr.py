@@ -69,7 +69,7 @@ def matmul(a: Any, b: Any, **options: Any) -> Any:
 
 
 def _product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
-    """Every element of `a` meets the row of `b` that its column names; results in one place are added."""
+    """Multiply every element of `a` by the row of `b` that its column selects; results at one place are added."""
     ia, ib = a.indices.numpy(), b.indices.numpy()
     batch = ia.shape[1] - 2
     shape = [*[int(n) for n in a.dense_shape.numpy()[:-1]], int(b.dense_shape.numpy()[-1])]

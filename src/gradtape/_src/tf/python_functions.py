@@ -1,4 +1,4 @@
-"""Where Python code and ops meet: py_function, numpy_function, print, and names that gradients are registered under."""
+"""Python code as ops: py_function, numpy_function, print, and names that gradients are registered under."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class LazyNamespace(Interpreter):
         return _filled(x, 0)
 
     def from_numpy(self, x: Any) -> Any:
-        """On the device of the last op; it goes where the arrays are that it meets."""
+        """On the device of the last op; an op moves it to the device of its other operands."""
         return placed(x, current_device())
 
     def alongside(self, x: Any, y: Any) -> Any:
@@ -82,8 +82,8 @@ def computing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def are_together(arrays: Sequence[Any]) -> bool:
-    """Whether arrays are lazy ones on one device; integers, booleans and numbers of NumPy's go along by themselves."""
+def are_colocated(arrays: Sequence[Any]) -> bool:
+    """Whether arrays are lazy and on one device; NumPy integers, booleans and scalars need not be moved."""
     first = arrays[0] if arrays else None
     if type(first) is not Lazy:
         return False

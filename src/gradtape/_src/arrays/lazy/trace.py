@@ -82,8 +82,8 @@ class Lazy:
     def itemsize(self) -> int:
         return int(self.dtype.itemsize)
 
-    def meets(self, other: Any) -> bool:
-        """Whether an operand is on the same device, or a number: they need not be brought together."""
+    def is_colocated_with(self, other: Any) -> bool:
+        """Whether an operand is on the same device, or a scalar of NumPy, which need not be moved."""
         kind = type(other)
         return other.spec.device is self.spec.device if kind is Lazy else kind is ndarray and not other.shape
 

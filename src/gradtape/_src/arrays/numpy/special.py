@@ -217,7 +217,7 @@ def gelu_tanh(x: Array) -> Array:
 def gelu_tanh_slope(x: Array) -> Array:
     """The derivative of gelu_tanh: (1 + t + x (1 - t²) u') / 2 with t = tanh(u)."""
     scale, cubic = GELU_TANH
-    x = np.clip(x, -40, 40)  # 0 or 1 beyond, and infinity must not meet 0
+    x = np.clip(x, -40, 40)  # 0 or 1 beyond, and infinity must not be multiplied by 0
     square = x * x
     t = np.tanh(x * (scale + (cubic * scale) * square))
     slope = square

@@ -397,7 +397,7 @@ def _is_one_product(equation: str) -> bool:
 
 
 def from_numpy(x: Array) -> Array:
-    """Not bound to a device: it goes where the arrays are that it meets."""
+    """Not bound to a device: an op moves it to the device of its other operands."""
     return jnp.asarray(x)
 
 

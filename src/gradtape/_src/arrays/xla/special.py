@@ -50,7 +50,7 @@ def gelu_tanh(x: Array) -> Array:
 @at_least_float32
 def gelu_tanh_slope(x: Array) -> Array:
     scale, cubic = GELU_TANH
-    x = jnp.clip(x, -40, 40)  # 0 or 1 beyond, and infinity must not meet 0
+    x = jnp.clip(x, -40, 40)  # 0 or 1 beyond, and infinity must not be multiplied by 0
     share = _gelu_share(x)
     return share + (share - share * share) * x * (2 * scale + (6 * cubic * scale) * x * x)
 
