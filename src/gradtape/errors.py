@@ -21,6 +21,7 @@ from gradtape._src.errors import (
     AbortedError as AbortedError,
     AlreadyExistsError as AlreadyExistsError,
     CancelledError as CancelledError,
+    ConvergenceError as ConvergenceError,
     DataLossError as DataLossError,
     DeadlineExceededError as DeadlineExceededError,
     Error as Error,

@@ -266,6 +266,24 @@ class UnauthenticatedError(OpError):
     _code = UNAUTHENTICATED
 
 
+class ConvergenceError(AbortedError):
+    """An iteration did not come to its end: an equation is not solved, or a minimum not reached.
+
+    The message has the residual, the number of iterations and what to do. gradtape's own class: TensorFlow has none.
+
+    >>> try:
+    ...     tf.autodiff.root(lambda x: tf.exp(x), tf.constant(1.0), maxiter=5)
+    ... except tf.errors.ConvergenceError as error:
+    ...     print(error.iterations)
+    5
+    """
+
+    def __init__(self, node_def: Any, op: Any, message: str, *args: Any, **details: Any) -> None:
+        super().__init__(node_def, op, message, *args)
+        self.residual: float | None = details.get("residual")
+        self.iterations: int | None = details.get("iterations")
+
+
 class OperatorNotAllowedInGraphError(TypeError):
     """A Python construct needs the value of a tensor that is only being traced.
 
@@ -431,6 +449,7 @@ __all__ = [
     "AbortedError",
     "AlreadyExistsError",
     "CancelledError",
+    "ConvergenceError",
     "DataLossError",
     "DeadlineExceededError",
     "Error",

@@ -1,6 +1,8 @@
-"""`tf.train`: checkpoints and records, in TensorFlow's formats; averages of variables."""
+"""`tf.train`: checkpoints and records, in TensorFlow's formats; averages of variables; second-order optimizers."""
 
-from gradtape._src.tf.train import (
+import typing as _typing
+
+from gradtape._src.solvers.train import (
     BytesList as BytesList,
     Checkpoint as Checkpoint,
     CheckpointManager as CheckpointManager,
@@ -15,6 +17,7 @@ from gradtape._src.tf.train import (
     FloatList as FloatList,
     Int64List as Int64List,
     SequenceExample as SequenceExample,
+    __dir__ as __dir__,
     checkpoints_iterator as checkpoints_iterator,
     get_checkpoint_state as get_checkpoint_state,
     latest_checkpoint as latest_checkpoint,
@@ -23,3 +26,13 @@ from gradtape._src.tf.train import (
     load_variable as load_variable,
 )
 from gradtape.train import experimental as experimental
+
+if _typing.TYPE_CHECKING:
+    from gradtape._src.solvers.train import (
+        LBFGS as LBFGS,
+        ConvergenceReport as ConvergenceReport,
+        LevenbergMarquardt as LevenbergMarquardt,
+        NewtonCG as NewtonCG,
+    )
+else:
+    from gradtape._src.solvers.train import __getattr__ as __getattr__

@@ -54,27 +54,27 @@ def jvp(tape: Tape, target: Any, sources: Any, tangents: Any, policy: Unconnecte
     nest.assert_same_structure(sources, tangents)
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     targets = [only_tensor("target", t) for t in nest.flatten(target)]
-    directions = [_direction(s, t) for s, t in zip(flat, nest.flatten(tangents), strict=True)]
+    directions = [direction(s, t) for s, t in zip(flat, nest.flatten(tangents), strict=True)]
     with tape._gradient_call("jvp") as traced, float_errors_ignored():
         start: dict[int, Any] = {}
-        for source, direction in zip(flat, directions, strict=True):
+        for source, tangent in zip(flat, directions, strict=True):
             if is_differentiable(array_of(source)):
-                t = direction if traced else direction.array
+                t = tangent if traced else tangent.array
                 start[source.uid] = start[source.uid] + t if source.uid in start else t
         carried = carry(recording, start, traced)
     results = [or_zeros(carried.get(t.uid), (), t, policy) for t in targets]
     return nest.pack_sequence_as(target, results)
 
 
-def _direction(source: Any, tangent: Any) -> Any:
-    direction = convert(tangent, source.dtype)
+def direction(source: Any, tangent: Any) -> Any:
+    """A tangent of a source as a tensor, of the source's shape."""
+    found = convert(tangent, source.dtype)
     shape = tuple(array_of(source).shape)
-    if tuple(direction.array.shape) != shape:
+    if tuple(found.array.shape) != shape:
         raise ValueError(
-            f"A tangent has the shape of its source: received {tuple(direction.array.shape)} for a source of shape "
-            f"{shape}."
+            f"A tangent has the shape of its source: received {tuple(found.array.shape)} for a source of shape {shape}."
         )
-    return direction
+    return found
 
 
 def forward_jacobian(tape: Tape, recording: Any, target: Any, source: Any, traced: bool) -> Any:
@@ -118,7 +118,7 @@ def hvp(tape: Tape, target: Any, sources: Any, vectors: Any, policy: Unconnected
     """See `GradientTape.hvp`."""
     nest.assert_same_structure(sources, vectors)
     second, gradients, flat = recorded_gradient(tape, target, sources, "hvp")
-    directions = [_direction(s, v) for s, v in zip(flat, nest.flatten(vectors), strict=True)]
+    directions = [direction(s, v) for s, v in zip(flat, nest.flatten(vectors), strict=True)]
     known = [g for g in gradients if g is not None]
     products = iter(second.jvp(known, flat, directions, unconnected_gradients=policy))
     results = [

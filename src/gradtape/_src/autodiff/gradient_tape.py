@@ -42,6 +42,7 @@ from gradtape._src.variable import Variable, unwrapped
 _NOTHING: frozenset[int] = frozenset()
 
 if TYPE_CHECKING:
+    from gradtape._src.autodiff.curvature import Estimate
     from gradtape._src.autodiff.sparsity import Sparsity
     from gradtape._src.typing import Gradient, Source
 
@@ -438,6 +439,74 @@ class Tape(RecordingTape):
         """
         return directional.hvp(self, target, sources, vectors, as_policy(unconnected_gradients))
 
+    def ggn_vp(
+        self,
+        target: Any,
+        outputs: Any,
+        sources: Any,
+        vectors: Any,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any:
+        """Products with the generalized Gauss-Newton matrix Jᵀ H J, which is never computed.
+
+        J is the Jacobian of the `outputs` (a model's predictions) by the sources, and H the Hessian of the target (the
+        loss) by the outputs. The matrix is the Hessian without the second derivatives of the model, and positive
+        semidefinite where the loss is convex in the outputs. For losses that are negative log-likelihoods of an
+        exponential family (cross entropy by logits, mean squared errors) it is the Fisher information.
+
+        >>> import gradtape as tf
+        >>> w, x = tf.Variable([1.0, 2.0]), tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     outputs = tf.tanh(tf.linalg.matvec(x, w) / 10.0)
+        ...     loss = tf.reduce_sum(outputs**2)
+        >>> print(tape.ggn_vp(loss, outputs, w, tf.constant([1.0, 0.0])).numpy().round(3))
+        [0.043 0.065]
+        """
+        return curvatures().ggn_vp(self, target, outputs, sources, vectors, as_policy(unconnected_gradients))
+
+    def hessian_diagonal(self, target: Any, sources: Any, *, samples: int = 100, seed: int = 0) -> Estimate:
+        """An estimate of the Hessian's diagonal by products with random signs, and its standard error.
+
+        The mean of z · Hz over vectors z of random signs; exact where the Hessian is diagonal.
+
+        Args:
+          target: The scalar to be differentiated.
+          sources: Tensors or variables; the results have their structure.
+          samples: The number of products.
+          seed: The same seed gives the same estimate.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable([1.0, 2.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.reduce_sum(x**3)
+        >>> estimate = tape.hessian_diagonal(y, x, samples=2)
+        >>> estimate.value.numpy().tolist(), estimate.error.numpy().tolist()
+        ([6.0, 12.0], [0.0, 0.0])
+        """
+        return curvatures().hessian_diagonal(self, target, sources, samples, seed)
+
+    def hessian_trace(
+        self, target: Any, sources: Any, *, samples: int = 100, method: str = "hutchinson", seed: int = 0
+    ) -> Estimate:
+        """An estimate of the Hessian's trace (of a network's parameters, say), and its standard error.
+
+        Args:
+          target: The scalar to be differentiated.
+          sources: Tensors or variables; several are one Hessian.
+          samples: The number of products with the Hessian.
+          method: "hutchinson" (the mean of zᵀHz over vectors z of random signs) or "hutch++", which computes the part
+            of the largest directions exactly, and is better where eigenvalues decay.
+          seed: The same seed gives the same estimate.
+
+        >>> import gradtape as tf
+        >>> x = tf.Variable([1.0, 2.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.reduce_sum(x**3)
+        >>> tape.hessian_trace(y, x, samples=4)
+        Estimate(value=18.0, error=0.0)
+        """
+        return curvatures().hessian_trace(self, target, sources, samples, method, seed)
+
     # -- gradient calls -------------------------------------------------------------------------------------
 
     def _recorded_gradient(self, target: Any, sources: list[Any]) -> list[Any]:
@@ -504,6 +573,13 @@ class Tape(RecordingTape):
 
     def _on_unconnected(self, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
         """Some sources have no gradient."""
+
+
+def curvatures() -> Any:
+    """The module of Gauss-Newton products and estimates, which is loaded when it is first needed."""
+    from gradtape._src.autodiff import curvature
+
+    return curvature
 
 
 def sparsities() -> Any:

@@ -1,0 +1,1 @@
+"""Solvers with derivatives: implicit functions, differential equations, programs, sorting; second-order methods."""

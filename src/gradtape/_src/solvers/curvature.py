@@ -1,0 +1,219 @@
+"""What the curvature of a loss says: factors of K-FAC for layers, and the influence of training examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.autodiff.curvature import HessianProducts
+from gradtape._src.autodiff.gradient_tape import Tape
+from gradtape._src.conversion import wrap
+from gradtape._src.core.tape import Record
+from gradtape._src.ops.convolution import conv
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import array
+from gradtape._src.tf.linalg import matmul
+
+
+class KroneckerFactors(NamedTuple):
+    """The factors of one layer: its Fisher matrix is about the Kronecker product of the two."""
+
+    inputs: Tensor
+    """The mean of a aᵀ over the layer's inputs a, with a 1 for the bias at the end."""
+    outputs: Tensor
+    """The mean of g gᵀ over the gradients g of each example's loss by what the layer computes before its activation."""
+
+
+def kfac_factors(tape: Tape, loss: Any, layers: Any, *, reduction: str = "mean") -> list[KroneckerFactors | None]:
+    """The Kronecker factors of layers (K-FAC), from the record of one forward pass.
+
+    A layer is a Keras layer with a kernel, or a kernel: a variable that is multiplied with, or that a convolution uses.
+    The factors of a Dense layer are of its inputs and of the gradients by its outputs; of a convolution, of the patches
+    of its inputs, at all positions. With labels sampled from the model's predictions they are those of the Fisher
+    matrix; with the labels of the data, of the empirical one.
+
+    Args:
+      tape: A persistent tape that recorded the model and the loss, outside of a compiled function.
+      loss: The scalar loss of a batch.
+      layers: The layers, a list (all of a model: `model.layers`). The result has a pair for each, and None for one
+        without a kernel.
+      reduction: How the loss combines its examples, "mean" or "sum".
+
+    >>> import gradtape as tf
+    >>> w, x = tf.Variable([[1.0], [2.0]]), tf.constant([[1.0, 0.0], [0.0, 2.0]])
+    >>> with tf.GradientTape(persistent=True) as tape:
+    ...     loss = tf.reduce_mean((x @ w) ** 2)
+    >>> [factors] = tf.autodiff.kfac_factors(tape, loss, [w])
+    >>> factors.inputs.numpy().tolist(), factors.outputs.numpy().tolist()
+    ([[0.5, 0.0], [0.0, 2.0]], [[34.0]])
+    """
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction is 'mean' or 'sum'; received {reduction!r}.")
+    found = [_uses_of(tape, layer) for layer in layers]
+    outputs = [_tensor(record) for uses in found for record in uses]
+    gradients = iter(tape.gradient(loss, outputs, unconnected_gradients="zero"))
+    return [
+        _factors([(record, next(gradients)) for record in uses], _has_bias(layer), reduction) if uses else None
+        for layer, uses in zip(layers, found, strict=True)
+    ]
+
+
+def _kernel(layer: Any) -> Any:
+    kernel = getattr(layer, "kernel", None)
+    if kernel is None and hasattr(layer, "uid"):
+        kernel = layer
+    return getattr(kernel, "value", kernel) if not hasattr(kernel, "uid") else kernel
+
+
+def _has_bias(layer: Any) -> bool:
+    return getattr(layer, "bias", None) is not None
+
+
+def _uses_of(tape: Tape, layer: Any) -> list[Record]:
+    """The records of products and convolutions with the layer's kernel."""
+    kernel = _kernel(layer)
+    if kernel is None:
+        return []
+    uses = [
+        r for r in tape.records if len(r.inputs) > 1 and r.inputs[1] == kernel.uid and r.op.name in ("matmul", "conv")
+    ]
+    if not uses:
+        raise ValueError(
+            f"The tape has no product or convolution with the kernel of {getattr(layer, 'name', layer)!r}: record the "
+            "model's call, outside of tf.function, with a tape that watches its variables."
+        )
+    return uses
+
+
+def _tensor(record: Record) -> Tensor:
+    """The output of a record, which no one may hold any more, as a source of gradients."""
+    tensor = Tensor()
+    shape = _output_shape(record)
+    tensor.array, tensor.uid = np.zeros(shape, record.dtype), record.output
+    return tensor
+
+
+def _output_shape(record: Record) -> tuple[int, ...]:
+    x, kernel = record.values[0], record.values[1]
+    if record.op.name == "matmul":
+        rows = tuple(x.array.shape)[:-1]
+        return (*rows, int(kernel.array.shape[-1]))
+    with_kernel = conv(x, kernel, **record.attrs)
+    return tuple(with_kernel.array.shape)
+
+
+def _factors(uses: Sequence[tuple[Record, Any]], bias: bool, reduction: str) -> KroneckerFactors:
+    total_a = total_g = None
+    for record, gradient in uses:
+        rows, examples = _rows(record, bias)
+        g = array.reshape(array.convert_to_tensor(gradient), [-1, gradient.shape[-1]])
+        scale = float(examples) if reduction == "mean" else 1.0
+        a_factor = matmul(rows, rows, transpose_a=True) / float(examples)
+        g_factor = matmul(g * scale, g * scale, transpose_a=True) / float(g.shape[0])
+        total_a = a_factor if total_a is None else total_a + a_factor
+        total_g = g_factor if total_g is None else total_g + g_factor
+    assert total_a is not None
+    assert total_g is not None
+    return KroneckerFactors(total_a, total_g)
+
+
+def _rows(record: Record, bias: bool) -> tuple[Tensor, int]:
+    """The inputs of a layer as rows, and the number of examples."""
+    x, kernel = record.values[0], record.values[1]
+    examples = int(x.array.shape[0])
+    is_product = record.op.name == "matmul"
+    rows = array.reshape(x, [-1, x.shape[-1]]) if is_product else _patches(x, kernel, record.attrs)
+    if bias:
+        rows = array.concat([rows, array.ones([rows.shape[0], 1], rows.dtype)], -1)
+    return rows, examples
+
+
+def _patches(x: Tensor, kernel: Tensor, attrs: dict[str, Any]) -> Tensor:
+    """The inputs of every position of a convolution: a convolution with unit kernels."""
+    if attrs.get("groups", 1) != 1:
+        raise errors.UnimplementedError(None, None, "kfac_factors does not take convolutions with groups.")
+    shape = tuple(kernel.array.shape)
+    size = int(np.prod(shape[:-1]))
+    units = np.eye(size, dtype=x.dtype.as_numpy_dtype).reshape(*shape[:-1], size)
+    found = conv(x, wrap(units), **attrs)
+    return array.reshape(found, [-1, size])
+
+
+def influence(
+    tape: Tape,
+    losses: Any,
+    test_loss: Any,
+    sources: Any,
+    *,
+    damping: float = 1e-3,
+    tol: float = 1e-5,
+    maxiter: int = 1000,
+) -> Tensor:
+    """How much a test loss would change if training examples had more weight (Koh and Liang, 2017).
+
+    The result for the example i is -∇t (H + damping)⁻¹ ∇lᵢ, where t is the test loss, lᵢ the loss of the example, and H
+    the Hessian of the mean of the losses. A negative number says that the example helps the prediction.
+    Removing one of n examples changes the test loss by about -1/n of its number.
+
+    Args:
+      tape: A persistent tape that recorded both losses, at parameters that minimize the mean of the losses.
+      losses: The losses of the training examples, a vector.
+      test_loss: A scalar.
+      sources: The parameters: variables, or tensors that the tape watches.
+      damping: What is added to the Hessian's diagonal; more, if the model is not convex.
+      tol: The relative residual at which conjugate gradients end.
+      maxiter: After so many iterations they raise `tf.errors.ConvergenceError`.
+
+    >>> import gradtape as tf
+    >>> w, y = tf.Variable(2.0), tf.constant([1.0, 3.0])
+    >>> with tf.GradientTape(persistent=True) as tape:
+    ...     losses, test = (w - y) ** 2, (w - 3.0) ** 2
+    >>> tf.autodiff.influence(tape, losses, test, w, damping=0.0).numpy().tolist()
+    [2.0, -2.0]
+    """
+    if current_graph() is not None:
+        raise RuntimeError("tf.autodiff.influence decides by values when to stop: call it outside of tf.function.")
+    if losses.shape.rank != 1:
+        raise ValueError(f"losses is a vector, with the loss of each example: received the shape {losses.shape}.")
+    products = HessianProducts(tape, losses, sources, "influence")
+    second, flat, count = products.second, products.flat, int(losses.shape[0])
+    gradient = products.raveled(second.gradient(test_loss, flat))
+    solved = _conjugate_gradients(lambda v: products(v) / count + damping * v, gradient, tol, maxiter)
+    changes = second.jvp(losses, flat, products.tensors(solved), unconnected_gradients="zero")
+    found: Tensor = -changes
+    return found
+
+
+def _conjugate_gradients(product: Any, b: Any, tol: float, maxiter: int) -> Any:
+    x, r = np.zeros_like(b), b.copy()
+    p, square, limit = b.copy(), float(b @ b), tol * float(np.linalg.norm(b))
+    for k in range(maxiter):
+        if square**0.5 <= limit:
+            return x
+        q = product(p)
+        curvature = float(p @ q)
+        if not curvature > 0:
+            raise errors.ConvergenceError(
+                None, None,
+                f"tf.autodiff.influence: the Hessian is not positive definite (a curvature is {curvature:.3g} in "
+                f"iteration {k}). Train the parameters to a minimum, or increase damping.",
+                residual=square**0.5, iterations=k,
+            )  # fmt: skip
+        x, r = x + square / curvature * p, r - square / curvature * q
+        new = float(r @ r)
+        p, square = r + new / square * p, new
+    if square**0.5 <= limit:
+        return x
+    raise errors.ConvergenceError(
+        None, None,
+        f"tf.autodiff.influence did not converge: the residual is {square**0.5:.3g} after {maxiter} iterations, and "
+        f"should be at most {limit:.3g}. Increase damping, maxiter or tol.",
+        residual=square**0.5, iterations=maxiter,
+    )  # fmt: skip
+
+
+__all__ = ["KroneckerFactors", "influence", "kfac_factors"]

@@ -1,0 +1,207 @@
+"""Optimizers of variables: SciPy's iterates on its test problems, reports, and what happens on errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+PROBLEMS = {
+    "rosenbrock": ([-1.2, 1.0], lambda x: 100.0 * (x[1] - x[0] ** 2) ** 2 + (1.0 - x[0]) ** 2),
+    "rosenbrock in 5": (
+        [1.3, 0.7, 0.8, 1.9, 1.2],
+        lambda x: tf.reduce_sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2),
+    ),
+    "beale": (
+        [1.0, 1.0],
+        lambda x: (
+            (1.5 - x[0] + x[0] * x[1]) ** 2
+            + (2.25 - x[0] + x[0] * x[1] ** 2) ** 2
+            + (2.625 - x[0] + x[0] * x[1] ** 3) ** 2
+        ),
+    ),
+    "powell": (
+        [3.0, -1.0, 0.0, 1.0],
+        lambda x: (
+            (x[0] + 10.0 * x[1]) ** 2 + 5.0 * (x[2] - x[3]) ** 2 + (x[1] - 2.0 * x[2]) ** 4 + 10.0 * (x[0] - x[3]) ** 4
+        ),
+    ),
+}
+# Iterations, evaluations and the losses of the first four iterations, of SciPy 1.17's minimize.
+SCIPY = {
+    ("L-BFGS-B", "rosenbrock"): (36, 44),
+    ("L-BFGS-B", "rosenbrock in 5"): (24, 26),
+    ("L-BFGS-B", "beale"): (15, 16),
+    ("L-BFGS-B", "powell"): (27, 30),
+    ("Newton-CG", "rosenbrock"): (83, 105),
+    ("Newton-CG", "rosenbrock in 5"): (21, 30),
+    ("Newton-CG", "beale"): (14, 15),
+    ("Newton-CG", "powell"): (22, 23),
+}
+OPTIMIZERS = {"L-BFGS-B": tf.train.LBFGS, "Newton-CG": tf.train.NewtonCG}
+RESIDUALS = {
+    "rosenbrock": ([-1.2, 1.0], lambda x: tf.stack([10.0 * (x[1] - x[0] ** 2), 1.0 - x[0]])),
+    "beale": (
+        [1.0, 1.0],
+        lambda x: tf.stack([1.5 - x[0] + x[0] * x[1], 2.25 - x[0] + x[0] * x[1] ** 2, 2.625 - x[0] + x[0] * x[1] ** 3]),
+    ),
+    "decay": (
+        [1.0, 1.0, 1.0],
+        lambda x: (
+            x[0] * tf.exp(-x[1] * np.linspace(0, 4, 20))
+            + x[2]
+            - (2 * np.exp(-1.3 * np.linspace(0, 4, 20)) + 0.5 + 0.05 * np.sin(9 * np.arange(20)))
+        ),
+    ),
+}
+
+
+def run(method, name):
+    start, f = PROBLEMS[name]
+    x = tf.Variable(np.array(start))
+    return x, OPTIMIZERS[method]().minimize(lambda: f(x), [x])
+
+
+@pytest.mark.parametrize(("method", "name"), SCIPY)
+def test_as_many_iterations_and_evaluations_as_scipy(method, name):
+    x, report = run(method, name)
+    assert report.converged
+    assert (report.iterations, report.evaluations) == SCIPY[method, name]
+    assert report.loss == float(PROBLEMS[name][1](x))
+
+
+@pytest.mark.parametrize(("method", "name"), SCIPY)
+def test_the_iterates_of_scipy(method, name):
+    scipy = pytest.importorskip("scipy.optimize")
+    start, f = PROBLEMS[name]
+
+    def value(x):
+        t = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(t)
+            y = f(t)
+        return float(y), tape.gradient(y, t).numpy()
+
+    def hessian(x):
+        t = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(t)
+            y = f(t)
+        return tape.hessian(y, t).numpy()
+
+    iterates = []
+    more = {"hess": hessian} if method == "Newton-CG" else {}
+    found = scipy.minimize(value, start, jac=True, method=method, callback=lambda x: iterates.append(x.copy()), **more)
+    x, report = run(method, name)
+    np.testing.assert_allclose(
+        [s.loss for s in report.history[1:]], [value(x)[0] for x in iterates], rtol=1e-5, atol=1e-14
+    )
+    np.testing.assert_allclose(x, found.x, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", RESIDUALS)
+def test_levenberg_marquardt_evaluates_where_minpack_does(name):
+    scipy = pytest.importorskip("scipy.optimize")
+    start, f = RESIDUALS[name]
+    theirs, ours = [], []
+
+    def value(x):
+        theirs.append(np.array(x))
+        return f(tf.constant(x)).numpy()
+
+    def jacobian(x):
+        t = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(t)
+            y = f(t)
+        return tape.jacobian(y, t).numpy()
+
+    found, *_ = scipy.leastsq(value, np.array(start), Dfun=jacobian, full_output=True)
+    x = tf.Variable(np.array(start))
+
+    def residuals():
+        ours.append(x.numpy())
+        return f(x)
+
+    report = tf.train.LevenbergMarquardt().minimize(residuals, [x])
+    assert report.converged
+    np.testing.assert_allclose(x, found, atol=1e-9)
+    tried = [point for i, point in enumerate(ours) if not any(np.array_equal(point, p) for p in ours[:i])]
+    known = [point for i, point in enumerate(theirs) if not any(np.array_equal(point, p) for p in theirs[:i])]
+    np.testing.assert_allclose(tried, known, rtol=1e-6, atol=1e-9)
+
+
+def test_a_network_with_variables_of_several_shapes_and_a_function():
+    rng = np.random.default_rng(1)
+    x = tf.constant(rng.normal(size=(64, 2)), tf.float32)
+    y = tf.sin(x[:, :1]) * x[:, 1:]
+    w = [tf.Variable(rng.normal(size=s).astype("float32") / 2) for s in ((2, 16), (16,), (16, 1), (1,))]
+
+    @tf.function(jit_compile=False)
+    def loss():
+        return tf.reduce_mean((tf.tanh(x @ w[0] + w[1]) @ w[2] + w[3] - y) ** 2)
+
+    before = float(loss())
+    report = tf.train.LBFGS(maxiter=60).minimize(loss)  # the variables are found
+    assert report.loss < 0.02 * before
+    assert "iteration" in report.table()
+    assert "LBFGS" in repr(report)
+
+
+def test_reports_of_what_did_not_converge():
+    x = tf.Variable([-1.2, 1.0], dtype=tf.float64)
+    report = tf.train.LBFGS(maxiter=3).minimize(lambda: PROBLEMS["rosenbrock"][1](x), [x])
+    assert not report.converged
+    assert report.iterations == 3
+    assert "limit of 3 iterations" in report.reason
+    with pytest.raises(tf.errors.ConvergenceError, match=r"limit of 3 iterations.*maxiter"):
+        report.check()
+
+
+@pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG])
+def test_a_loss_that_is_not_finite(optimizer):
+    x = tf.Variable([1.0])
+    report = optimizer().minimize(lambda: tf.reduce_sum(tf.math.log(-x)), [x])
+    assert not report.converged
+    assert "not finite" in report.reason
+    assert x.numpy().tolist() == [1.0]
+
+
+@pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG])
+def test_after_an_error_variables_have_the_values_of_the_last_iteration(optimizer):
+    x = tf.Variable([-1.2, 1.0], dtype=tf.float64)
+    seen = []
+
+    def loss():
+        seen.append(x.numpy())
+        if len(seen) == 6:
+            raise KeyboardInterrupt
+        return PROBLEMS["rosenbrock"][1](x)
+
+    with pytest.raises(KeyboardInterrupt):
+        optimizer().minimize(loss, [x])
+    start, f = PROBLEMS["rosenbrock"]
+    assert any(np.array_equal(x, point) for point in seen)
+    assert float(f(x)) <= float(f(tf.constant(start, tf.float64)))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: tf.train.LBFGS().minimize(lambda: x * 1.0, [x]), ValueError, "The loss should be a scalar"),
+        (lambda x: tf.train.LBFGS().minimize(3.0, [x]), TypeError, "function without arguments"),
+        (lambda x: tf.train.LBFGS().minimize(lambda: 3.0, []), ValueError, "No variables provided"),
+        (lambda x: tf.train.LBFGS().minimize(lambda: x[0], [tf.constant(1.0)]), TypeError, "floating tf.Variables"),
+        (lambda x: tf.train.LBFGS(history_size=0), ValueError, "at least 1"),
+        (lambda x: tf.train.LevenbergMarquardt().minimize(lambda: x[:1], [x]), ValueError, "as many residuals"),
+        (
+            lambda x: tf.function(lambda: tf.train.LBFGS().minimize(lambda: x[0], [x]).loss, jit_compile=True)(),
+            RuntimeError,
+            "outside of tf.function",
+        ),
+    ],
+)
+def test_mistakes(call, error, message):
+    with pytest.raises(error, match=message):
+        call(tf.Variable([1.0, 2.0]))
