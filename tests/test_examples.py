@@ -20,8 +20,10 @@ QUICK = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name not in (
 
 # A number that each example prints in quick mode, and what it must be.
 RESULTS: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "curve_fit.py": (r"difference between the optimizers: (\S+)", lambda distance: distance < 1e-5),
     "dcgan.py": (r"drawn by the generator +([\d.]+)", lambda distance: distance < 5.2),  # untrained: 6.2
     "deepdream.py": (r"holds a digit: \S+ before, ([\d.]+) after", lambda belief: belief > 0.08),  # before: 0.04
+    "equilibrium.py": (r"before, ([\d.]+) after", lambda loss: loss < 0.15),
     "explain_none.py": (r"(\d+) of 8 gradients were None, all explained", lambda count: count == 8),
     "gradient_penalty.py": (r"Mean slope of the critic in the last step: ([\d.]+)", lambda slope: 0.6 < slope < 1.5),
     "implicit_step.py": (r"Largest residual of the last: (\S+)", lambda residual: residual < 1e-10),
@@ -32,6 +34,7 @@ RESULTS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "newton_cg.py": (r"digits +Newton-CG .* (\S+)\n", lambda gradient: gradient < 1e-6),
     "physics_informed.py": (r"Relative error of the solution: ([\d.]+) %", lambda percent: percent < 8),
     "pix2pix.py": (r"digits in the right colour ([\d.]+) %", lambda percent: percent > 25),  # by chance: 10
+    "predator_prey.py": (r"relative error of a rate: ([\d.]+)", lambda error: error < 0.06),
     "private_sgd.py": (r"\n +1 .* ([\d.]+) %", lambda percent: percent > 75),  # the row of noise 1
     "rounding.py": (r"by_softplus +([\d.]+) digits", lambda digits: digits > 6.5),
     "saliency.py": (r"Largest difference: ([\d.]+)", lambda distance: distance < 0.05),

@@ -32,6 +32,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("hooks.keras",),
     ("experimental", "saved_model"),
     ("numpy_api", "raw_ops"),
+    ("solvers",),
     ("tf",),
     ("distribute", "dtensor"),
     ("data",),
@@ -479,6 +480,24 @@ EXTRAS = {
     "mixed_precision",  # loss scaling for tape loops
 }
 EXTRAS_OF = {
+    "autodiff": {
+        "KroneckerFactors",
+        "Program",
+        "Solution",
+        "eigh",
+        "fixed_point",
+        "implicit",
+        "influence",
+        "kfac_factors",
+        "minimize",
+        "odeint",
+        "root",
+        "soft_rank",
+        "soft_sort",
+        "soft_top_k",
+        "solve_lp",
+        "solve_qp",
+    },
     "debugging": {"LiveView"},
     "config": {
         "get_engine",
@@ -491,7 +510,8 @@ EXTRAS_OF = {
         "set_graph_mode",
         "set_none_policy",
     },
-    "errors": {"Error", "InaccessibleTensorError"},
+    "errors": {"ConvergenceError", "Error", "InaccessibleTensorError"},
+    "train": {"ConvergenceReport", "LBFGS", "LevenbergMarquardt", "NewtonCG"},
     "nn": {"layer_normalization", "scaled_dot_product_attention"},
 }
 

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gradtape"
 
 SOURCES = {  # public module: its implementation
+    "autodiff": "solvers.public",
     "bitwise": "tf.bitwise",
     "config": "tf.config",
     "data": "data",
@@ -70,7 +71,7 @@ SOURCES = {  # public module: its implementation
     "testing": "testing",
     "tpu": "tf.tpu_names",
     "tpu.experimental": "tf.tpu",
-    "train": "tf.train",
+    "train": "solvers.train",
     "train.experimental": "checkpoint.experimental",
     "types": "tf.types_names",
     "types.experimental": "tf.types",

@@ -1,4 +1,31 @@
-"""Tapes and accumulators."""
+"""Tapes and accumulators, and solvers whose results have derivatives."""
 
-from gradtape._src.autodiff.forward_accumulator import ForwardAccumulator as ForwardAccumulator
-from gradtape._src.inspect.gradient_tape import GradientTape as GradientTape
+import typing as _typing
+
+from gradtape._src.solvers.public import (
+    ForwardAccumulator as ForwardAccumulator,
+    GradientTape as GradientTape,
+    __dir__ as __dir__,
+)
+
+if _typing.TYPE_CHECKING:
+    from gradtape._src.solvers.public import (
+        KroneckerFactors as KroneckerFactors,
+        Program as Program,
+        Solution as Solution,
+        eigh as eigh,
+        fixed_point as fixed_point,
+        implicit as implicit,
+        influence as influence,
+        kfac_factors as kfac_factors,
+        minimize as minimize,
+        odeint as odeint,
+        root as root,
+        soft_rank as soft_rank,
+        soft_sort as soft_sort,
+        soft_top_k as soft_top_k,
+        solve_lp as solve_lp,
+        solve_qp as solve_qp,
+    )
+else:
+    from gradtape._src.solvers.public import __getattr__ as __getattr__

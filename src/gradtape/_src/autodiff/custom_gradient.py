@@ -29,7 +29,7 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, read
 
 
-class _VariableWatcher(Recorder):
+class VariableWatcher(Recorder):
     """Collects the trainable variables that a function reads, and records nothing."""
 
     __slots__ = ("variables",)
@@ -64,7 +64,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
 
     def decorated(*args: Any, **kwargs: Any) -> Any:
         _refuse_batches(args)
-        watcher = _VariableWatcher()
+        watcher = VariableWatcher()
         with stack.started(watcher):
             result, grad_fn = _pair(function(*args, **kwargs), function)
         if not callable(grad_fn):
@@ -203,11 +203,11 @@ def _vjp_custom(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, c
     if in_rule.get():
         call = _outside_rules(call)
     if level is None:
-        return [_received(g, traced) for g in call([_shown(ct) for ct in cts])]
+        return [received(g, traced) for g in call([shown(ct) for ct in cts])]
     try:
-        return [_received(g, traced) for g in call([_shown(ct) for ct in cts])]
+        return [received(g, traced) for g in call([shown(ct) for ct in cts])]
     except EscapeError:  # the user's function reads values: call it for one row at a time
-        return _row_by_row(call, cts, level, traced)
+        return row_by_row(call, cts, level, traced)
 
 
 def _outside_rules(call: _GradFn) -> _GradFn:
@@ -220,23 +220,26 @@ def _outside_rules(call: _GradFn) -> _GradFn:
     return called
 
 
-def _shown(x: Any) -> Tensor:
+def shown(x: Any) -> Tensor:
+    """A cotangent or a saved value as the tensor that a user's function gets."""
     return x if isinstance(x, Tensor) else wrap(np.asarray(x) if isinstance(x, np.generic) else x)
 
 
-def _received(g: Any, traced: bool) -> Any:
+def received(g: Any, traced: bool) -> Any:
+    """What a user's function returned, as the backward pass takes it: a tensor, if the pass is recorded."""
     if g is None:
         return None
     if isinstance(g, IndexedSlices):
         shape = tuple(int(n) for n in np.asarray(convert(g.dense_shape).array))
-        return SparseCotangent(_received(g.values, traced), _received(g.indices, traced), shape)
+        return SparseCotangent(received(g.values, traced), received(g.indices, traced), shape)
     tensor = convert(g)
     if type(tensor.array) is Batched:
         return tensor.array
     return tensor if traced else tensor.array
 
 
-def _row_by_row(call: _GradFn, cotangents: list[Any], level: int, traced: bool) -> list[Any]:
+def row_by_row(call: _GradFn, cotangents: list[Any], level: int, traced: bool) -> list[Any]:
+    """The gradients for a batch of cotangents, from one call for each row."""
     from gradtape._src.arrays import namespace_of
 
     stacked = [x.rows() if type(x) is Batched and x.level == level else None for x in cotangents]
@@ -244,10 +247,10 @@ def _row_by_row(call: _GradFn, cotangents: list[Any], level: int, traced: bool) 
     columns: list[list[Any]] = []
     for i in range(size):
         upstream = [
-            _shown(x if rows is None else namespace_of(rows).getitem(rows, index=(i,)))
+            shown(x if rows is None else namespace_of(rows).getitem(rows, index=(i,)))
             for x, rows in zip(cotangents, stacked, strict=True)
         ]
-        columns.append([_received(g, traced) for g in call(upstream)])
+        columns.append([received(g, traced) for g in call(upstream)])
     return [
         None if any(g is None for g in column) else Batched(namespace_of(column[0]).stack(*column, axis=0), level)
         for column in zip(*columns, strict=True)
@@ -291,7 +294,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     def recomputed(*args: Any, **kwargs: Any) -> Any:
         @custom_gradient
         def once(*args: Any) -> Any:
-            watchers = tuple(r for r in active_recorders() if isinstance(r, _VariableWatcher))
+            watchers = tuple(r for r in active_recorders() if isinstance(r, VariableWatcher))
             with stack.use_recorders(watchers):
                 result = f(*args, **kwargs)
 

@@ -1,0 +1,124 @@
+"""Results of a computation as the outputs of one op, whose vjp is a function of its inputs and outputs.
+
+A tape keeps one record with the inputs and outputs, whatever the computation did. The vjp works on tensors: tapes
+around it record what it does, so that it has derivatives of any order. Forward mode transposes it (`core/jvp.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape._src.arrays.batched import Batched, EscapeError
+from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.autodiff.custom_gradient import VariableWatcher, received, row_by_row, shown
+from gradtape._src.conversion import wrap
+from gradtape._src.core import tape as stack
+from gradtape._src.core.dispatch import record
+from gradtape._src.core.observe import in_rule
+from gradtape._src.core.primitive import Op
+from gradtape._src.core.structure import dense
+from gradtape._src.core.tape import Recorder, active_recorders
+from gradtape._src.interrupts import setting
+from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.variable import Variable, abstract_value
+
+Vjp = Callable[[list[Tensor], list[Tensor], list[Tensor], list[bool]], list[Any]]
+"""`vjp(inputs, outputs, cotangents, needed)` gives a gradient for each input, or None."""
+
+
+def one_op(inputs: Sequence[Tensor], outputs: Sequence[Tensor], vjp: Vjp, name: str) -> tuple[Tensor, ...]:
+    """The outputs as new tensors that depend on the inputs by this vjp; `name` is for messages."""
+    same = tuple(wrap(t.array) for t in outputs)
+    record(_ONE_OP, inputs, same, {"count": len(inputs), "vjp": vjp, "of": name})
+    return same
+
+
+def _vjp(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: int, vjp: Vjp, of: str) -> list[Any]:
+    tensors = [shown(value) for value in saved]
+    inputs, outputs = tensors[:count], tensors[count:]
+    needed = [shape is not None for shape in needs]
+    cts = [Batched(x.rows(), x.level) if type(x) is Batched and x.block_diagonal else x for x in g]
+    traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in cts)
+    level = next((x.level for x in cts if type(x) is Batched), None)
+
+    def call(cotangents: list[Tensor]) -> list[Any]:
+        with setting(in_rule, False):
+            return vjp(inputs, outputs, cotangents, needed)
+
+    try:
+        return [received(x, traced) for x in call([shown(ct) for ct in cts])]
+    except EscapeError:  # a loop inside decides by values: one row at a time
+        if level is None:
+            raise
+        return row_by_row(call, cts, level, traced)
+
+
+_ONE_OP = Op(
+    "one_op",
+    (),
+    (),
+    vjp_all=_vjp,
+    vjp_all_saves=range(1 << 30),
+    outputs=1,
+    may_raise=True,
+    trusted=True,
+    structure=dense,
+    listed=False,
+    category="other",
+    doc="A computation whose derivative is known by other means than its ops.",
+)
+
+
+# -- what a function uses besides its arguments -----------------------------------------------------------------------
+class _Around(dict[int, Any]):
+    """What some recorders track, together."""
+
+    def __init__(self, recorders: Sequence[Recorder]) -> None:
+        super().__init__()
+        self.recorders = recorders
+
+    def __contains__(self, uid: object) -> bool:
+        return dict.__contains__(self, uid) or any(uid in recorder.tracked for recorder in self.recorders)
+
+    def __missing__(self, uid: int) -> Any:
+        return next(recorder.tracked[uid] for recorder in self.recorders if uid in recorder.tracked)
+
+
+class _Captures(Recorder):
+    """Finds the tensors that recorders track, and that a function uses without being given them."""
+
+    __slots__ = ("given", "tensors")
+
+    def __init__(self, given: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.tracked = _Around(active_recorders())
+        self.given = {t.uid for t in given}
+        self.tensors: dict[int, Tensor] = {}
+        self.append = _follow_up
+
+    def on_op(self, record: Any, inputs: Any, outputs: Any) -> None:
+        for tensor in inputs if isinstance(inputs, (tuple, list)) else (inputs,):
+            uid = tensor.uid
+            known = uid in self.given or dict.__contains__(self.tracked, uid)
+            if uid and not known and uid in self.tracked and is_differentiable(tensor.array):
+                self.tensors[uid] = tensor
+
+
+def _follow_up(record: Any) -> bool:
+    return True  # on_op follows
+
+
+def captured(function: Callable[[], Any], given: Sequence[Tensor]) -> tuple[list[Tensor], list[Variable]]:
+    """The tensors and trainable variables that a call uses, besides those given, and that can have a gradient.
+
+    Calls the function; the recorders that are active do not see it.
+    """
+    if stack.active_stack() is None:
+        return [], []
+    captures, watcher = _Captures(given), VariableWatcher()
+    with stack.use_recorders((captures, watcher)):
+        function()
+    found = watcher.variables
+    variables = [v for uid, v in sorted(found.items()) if is_differentiable(abstract_value(v, current_graph()))]
+    return [t for uid, t in captures.tensors.items() if uid not in found], variables

@@ -1,0 +1,281 @@
+"""Linear and quadratic programs: an interior-point method, and derivatives from the optimality conditions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradtape._src.conversion import convert
+from gradtape._src.core import tape as stack
+from gradtape._src.solvers.convergence import require_convergence
+from gradtape._src.solvers.implicit import Rule, defined_by
+from gradtape._src.solvers.vectors import column
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import array
+from gradtape._src.tf.control_flow import while_loop
+from gradtape._src.tf.decompositions import diag, solve as dense_solve
+from gradtape._src.tf.linalg import matmul, matrix_transpose, matvec
+from gradtape._src.tf.math import logical_and, maximum, reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
+
+if TYPE_CHECKING:
+    from gradtape._src.typing import TensorLike
+
+
+class Program(NamedTuple):
+    """The solution of a program. All parts have derivatives."""
+
+    x: Tensor
+    """Where the minimum is."""
+    inequality_multipliers: Tensor
+    """One number for each inequality: by how much the minimum falls if its bound h grows; 0 where it is not active."""
+    equality_multipliers: Tensor
+    """One number for each equation: by how much the minimum falls if its right side b grows."""
+
+
+def solve_qp(
+    Q: TensorLike,
+    c: TensorLike,
+    A: TensorLike | None = None,
+    b: TensorLike | None = None,
+    G: TensorLike | None = None,
+    h: TensorLike | None = None,
+    *,
+    tol: float = 1e-9,
+    maxiter: int = 60,
+) -> Program:
+    """Minimize ½ x·Qx + c·x under A x = b and G x <= h; the result has derivatives by all of these.
+
+    A primal-dual interior-point method finds the solution, in float64. Derivatives, of any order and in both modes, are
+    those of the optimality conditions. They exist where the solution is unique and every active inequality has a
+    multiplier other than zero; at other points the linear system of the derivative is singular.
+
+    Args:
+      Q: A symmetric positive semidefinite matrix.
+      c: A vector. All arguments may have one more axis in front, for a batch of programs.
+      A: A matrix of equations, with linearly independent rows.
+      b: Their right sides.
+      G: A matrix of inequalities.
+      h: Their right sides.
+      tol: How exactly the optimality conditions must hold, relative to the size of the program.
+      maxiter: When to give up, with `tf.errors.ConvergenceError`: the constraints may contradict each other, or the
+        objective have no minimum.
+
+    >>> import gradtape as tf
+    >>> c = tf.Variable([-1.0, -3.0])
+    >>> with tf.GradientTape() as tape:
+    ...     x = tf.autodiff.solve_qp(tf.eye(2), c, G=tf.eye(2), h=[2.0, 2.0]).x
+    >>> x.numpy().round(4).tolist(), (tape.jacobian(x, c).numpy().round(4) + 0.0).tolist()
+    ([1.0, 2.0], [[-1.0, 0.0], [0.0, 0.0]])
+    """
+    given = _prepared(Q, c, A, b, G, h)
+    return _solved(given, convert(c), "tf.autodiff.solve_qp", tol, maxiter)
+
+
+def solve_lp(
+    c: TensorLike,
+    A: TensorLike | None = None,
+    b: TensorLike | None = None,
+    G: TensorLike | None = None,
+    h: TensorLike | None = None,
+    *,
+    tol: float = 1e-9,
+    maxiter: int = 60,
+) -> Program:
+    """Minimize c·x under A x = b and G x <= h; the result has derivatives by all of these.
+
+    The solution of a linear program is a corner, which moves with A, b, G and h; its derivative by c is zero. See
+    `tf.autodiff.solve_qp` for the arguments.
+
+    >>> import gradtape as tf
+    >>> h = tf.Variable([3.0, 0.0, 0.0])
+    >>> with tf.GradientTape() as tape:
+    ...     x = tf.autodiff.solve_lp([-1.0, -2.0], G=[[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], h=h).x
+    >>> x.numpy().round(3).tolist(), (tape.jacobian(x, h).numpy().round(3) + 0.0).tolist()
+    ([0.0, 3.0], [[0.0, -1.0, 0.0], [1.0, 1.0, 0.0]])
+    """
+    vector = convert(c)
+    size = vector.array.shape[-1] if vector.array.shape else 0
+    given = _prepared(array.zeros([size, size], vector.dtype), vector, A, b, G, h)
+    return _solved(given, vector, "tf.autodiff.solve_lp", tol, maxiter)
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+class _Data(NamedTuple):
+    """A batch of programs; matrices without rows stand for constraints that are not there."""
+
+    q: Tensor
+    c: Tensor
+    a: Tensor
+    b: Tensor
+    g: Tensor
+    h: Tensor
+
+
+def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
+    """All arguments with one batch axis."""
+    vector = convert(c)
+    if vector.dtype.name not in ("float32", "float64"):
+        raise TypeError(f"Programs are float32 or float64: received c of {vector.dtype.name}. Use tf.cast first.")
+    if len(vector.array.shape) not in (1, 2):
+        raise ValueError(f"c is a vector, or a batch of vectors: received the shape {vector.shape}.")
+    for first, second, names in ((A, b, "A and b"), (G, h, "G and h")):
+        if (first is None) != (second is None):
+            raise ValueError(f"Pass both {names}, or none of them.")
+    n = int(vector.shape[-1])
+    empty, none = array.zeros([0, n], vector.dtype), array.zeros([0], vector.dtype)
+    pairs = [(Q, vector), (empty, none) if A is None else (A, b), (empty, none) if G is None else (G, h)]
+    tensors = [t for m, v in pairs for t in (_part(m, 2, vector), _part(v, 1, vector))]
+    batch = max(int(t.shape[0]) for t in tensors)
+    for name, matrix, right in (("Q", 0, 1), ("A", 2, 3), ("G", 4, 5)):
+        rows, columns = tensors[matrix].shape[1:]
+        if columns != n or rows != tensors[right].shape[1]:
+            raise ValueError(
+                f"{name} has a column for each of the {n} unknowns and a row for each element of its vector: received "
+                f"{name} of shape {tensors[matrix].shape[1:]} and a vector of {tensors[right].shape[1]} elements."
+            )
+    return _Data(*[array.broadcast_to(t, [batch, *t.shape[1:]]) for t in tensors])
+
+
+def _part(value: Any, rank: int, like: Tensor) -> Tensor:
+    tensor = convert(value) if isinstance(value, Tensor) else convert(value, None, like.dtype)
+    if tensor.dtype != like.dtype:
+        raise ValueError(f"All parts of a program have one dtype: received {tensor.dtype.name} and {like.dtype.name}.")
+    if len(tensor.array.shape) not in (rank, rank + 1):
+        raise ValueError(f"Expected {rank} axes, or one more for a batch: received the shape {tensor.shape}.")
+    return tensor[None] if len(tensor.array.shape) == rank else tensor
+
+
+# -- the solution ----------------------------------------------------------------------------------------------------
+def _solved(data: _Data, like: Tensor, what: str, tol: float, maxiter: int) -> Program:
+    n, p, m = (int(t.shape[-1]) for t in (data.c, data.b, data.h))
+    with stack.use_recorders(()):
+        wide = _Data(*[array.cast(t, "float64") for t in data])
+        x, y, z = _interior_point(wide, tol, maxiter, what) if m else _equations(wide)
+        found = array.cast(array.concat([x, z, y], -1), data.c.dtype)
+
+    def conditions(u: Tensor, given: list[Tensor]) -> Tensor:
+        """Stationarity, complementary slackness and the equations."""
+        q, c, a, b, g, h = given
+        x, z, y = array.split(u, [n, m, p], -1)
+        gradient = matvec(q, x) + c + matvec(g, z, transpose_a=True) + matvec(a, y, transpose_a=True)
+        return array.concat([gradient, z * (matvec(g, x) - h), matvec(a, x) - b], -1)
+
+    solution = defined_by(conditions, found, list(data), Rule("dense", 1, False, None, None))
+    if len(like.array.shape) == 1 and int(solution.shape[0]) == 1:
+        solution = solution[0]
+    x, z, y = array.split(solution, [n, m, p], -1)
+    return Program(x, z, y)
+
+
+def _equations(data: _Data) -> tuple[Tensor, Tensor, Tensor]:
+    n = int(data.c.shape[-1])
+    solution = dense_solve(_blocks(data.q, data.a), column(array.concat([-data.c, data.b], -1)))[..., 0]
+    return solution[..., :n], solution[..., n:], data.h
+
+
+def _blocks(q: Tensor, a: Tensor) -> Tensor:
+    """[[q, aᵀ], [a, 0]]."""
+    p = int(a.shape[-2])
+    corner = array.zeros([int(a.shape[0]), p, p], a.dtype)
+    return array.concat([array.concat([q, matrix_transpose(a)], -1), array.concat([a, corner], -1)], -2)
+
+
+class _Point(NamedTuple):
+    """A point of the interior: unknowns, multipliers of equations and inequalities, slacks."""
+
+    x: Tensor
+    y: Tensor
+    z: Tensor
+    s: Tensor
+
+
+def _interior_point(data: _Data, tol: float, maxiter: int, what: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Mehrotra's method: a step to the optimality conditions, corrected towards the middle of the interior."""
+    start = _Point(
+        array.zeros_like(data.c),
+        array.zeros_like(data.b),
+        array.ones_like(data.h),
+        maximum(abs(data.h), 1.0),
+    )
+    scale = 1.0 + _largest(data.c, data.b, data.h)
+    limit = tol * scale
+
+    def error(point: _Point) -> Tensor:
+        return maximum(_largest(*_residuals(data, point)), reduce_max(point.z * point.s, -1))
+
+    def body(point: _Point, k: Tensor) -> tuple[_Point, Tensor]:
+        done = error(point) <= limit
+        moved = _moved(data, point)
+        kept = [array.where(column(done), old, new) for old, new in zip(point, moved, strict=True)]
+        return _Point(*kept), k + 1
+
+    def unfinished(point: _Point, k: Tensor) -> Tensor:
+        found = error(point)
+        return logical_and(reduce_any(found > limit), reduce_all(found < 1e30 * scale))  # else it has diverged
+
+    point, k = while_loop(
+        unfinished,
+        body,
+        (start, array.constant(0)),
+        maximum_iterations=maxiter,
+    )
+    require_convergence(error(point), limit, k, what, _ADVICE)
+    return point.x, point.y, point.z
+
+
+_ADVICE = (
+    "Is there a point that fulfils all constraints, and is the objective bounded below? If so, allow more iterations "
+    "(maxiter), or a larger tol."
+)
+
+
+def _largest(*vectors: Tensor) -> Tensor:
+    parts = [abs(v) for v in vectors if int(v.shape[-1])]
+    return reduce_max(array.concat(parts, -1), -1)
+
+
+def _residuals(data: _Data, point: _Point) -> tuple[Tensor, Tensor, Tensor]:
+    x, y, z, s = point
+    gradient = matvec(data.q, x) + data.c
+    dual = gradient + matvec(data.a, y, transpose_a=True) + matvec(data.g, z, transpose_a=True)
+    return dual, matvec(data.a, x) - data.b, matvec(data.g, x) + s - data.h
+
+
+def _moved(data: _Data, point: _Point) -> _Point:
+    z, s = point.z, point.s
+    n, m = int(point.x.shape[-1]), int(z.shape[-1])
+    residuals = _residuals(data, point)
+    weights = z / s
+    matrix = data.q + matmul(data.g * weights[..., None], data.g, transpose_a=True)
+    system = _blocks(matrix + 1e-12 * diag(1.0 + reduce_max(abs(data.q), -1)), data.a)
+
+    def direction(target: Tensor) -> _Point:
+        """Newton's step to z·s = target."""
+        dual, primal, slack = residuals
+        shift = weights * slack + (target - z * s) / s
+        right = array.concat([-dual - matvec(data.g, shift, transpose_a=True), -primal], -1)
+        solution = dense_solve(system, column(right))[..., 0]
+        dx, dy = solution[..., :n], solution[..., n:]
+        dz = weights * matvec(data.g, dx) + shift
+        ds = (target - z * s - s * dz) / z
+        return _Point(dx, dy, dz, ds)
+
+    mean = reduce_sum(z * s, -1) / float(m)
+    ahead = direction(array.zeros_like(z))
+    share = column(_to_the_border(point, ahead, 1.0))
+    reached = reduce_sum((z + share * ahead.z) * (s + share * ahead.s), -1) / float(m)
+    center = (reached / mean) ** 3 * mean
+    step = direction(column(center) - ahead.z * ahead.s)
+    share = column(_to_the_border(point, step, 0.99))
+    return _Point(*[old + share * new for old, new in zip(point, step, strict=True)])
+
+
+def _to_the_border(point: _Point, step: _Point, part: float) -> Tensor:
+    """The share of a step, at most 1, after which multipliers and slacks are still positive."""
+    values, changes = array.concat([point.z, point.s], -1), array.concat([step.z, step.s], -1)
+    falling = changes < 0
+    ratios = array.where(falling, -values / array.where(falling, changes, -1.0), 1e30)
+    nearest = reduce_min(ratios, -1) * part
+    return array.where(nearest < 1.0, nearest, array.ones_like(nearest))
+
+
+__all__ = ["Program", "solve_lp", "solve_qp"]

@@ -1,0 +1,109 @@
+"""Structures of tensors as one vector, or as a batch of vectors, and small functions of those."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.conversion import convert
+from gradtape._src.tensor import Tensor
+from gradtape._src.tf import array
+from gradtape._src.tf.math import reduce_max, reduce_sum
+
+
+class Layout:
+    """The structure, shapes and dtype of some tensors, whose elements are the last axis of one tensor.
+
+    The first `batch_dims` axes of every leaf are those of independent problems, and become the first axis.
+    """
+
+    def __init__(self, structure: Any, batch_dims: int = 0, name: str = "x0") -> None:
+        self.structure, self.batch_dims = structure, batch_dims
+        leaves = [_real(leaf, name) for leaf in nest.flatten(structure)]
+        if not leaves:
+            raise ValueError(f"{name} has no tensors: received {structure!r}.")
+        self.dtype = leaves[0].dtype
+        for leaf in leaves:
+            if leaf.dtype != self.dtype:
+                raise ValueError(
+                    f"All tensors of {name} have one dtype: received {self.dtype.name} and {leaf.dtype.name}. Use "
+                    "tf.cast on one of them."
+                )
+            if len(leaf.array.shape) < batch_dims:
+                raise ValueError(
+                    f"{name} has batch_dims={batch_dims} leading axes of independent problems, but the shape of a "
+                    f"tensor is {tuple(leaf.array.shape)}."
+                )
+        self.shapes = [tuple(leaf.array.shape)[batch_dims:] for leaf in leaves]
+        self.batch = tuple(leaves[0].array.shape)[:batch_dims]
+        self.sizes = [math.prod(shape) for shape in self.shapes]
+        self.size = sum(self.sizes)
+        self.leaves = leaves
+
+    def ravel(self, structure: Any, name: str = "the function's result") -> Tensor:
+        """One vector with the elements of all leaves."""
+        nest.assert_same_structure(self.structure, structure)
+        parts = []
+        for leaf, shape, size in zip(nest.flatten(structure), self.shapes, self.sizes, strict=True):
+            tensor = convert(leaf, self.dtype) if not isinstance(leaf, Tensor) else leaf
+            if tensor.dtype != self.dtype or tuple(tensor.array.shape)[self.batch_dims :] != shape:
+                raise ValueError(
+                    f"{name} should have the shape and dtype of x0, {(*self.batch, *shape)} and {self.dtype.name}: "
+                    f"received {tuple(tensor.array.shape)} and {tensor.dtype.name}."
+                )
+            parts.append(array.reshape(tensor, [-1, size] if self.batch_dims else [size]))
+        return parts[0] if len(parts) == 1 else array.concat(parts, -1)
+
+    def unravel(self, vector: Tensor) -> Any:
+        """The structure with the elements of a vector."""
+        parts = [vector] if len(self.sizes) == 1 else array.split(vector, self.sizes, -1)
+        leaves = [array.reshape(p, [*self.batch, *shape]) for p, shape in zip(parts, self.shapes, strict=True)]
+        return nest.pack_sequence_as(self.structure, leaves)
+
+
+def _real(leaf: Any, name: str) -> Tensor:
+    tensor = convert(leaf)
+    if not tensor.dtype.is_floating:
+        raise TypeError(f"{name} is made of real floating tensors: received {tensor.dtype.name}. Use tf.cast first.")
+    return tensor
+
+
+def dot(x: Tensor, y: Tensor) -> Tensor:
+    """The inner products of vectors along the last axis."""
+    return reduce_sum(x * y, -1)
+
+
+def norm(x: Tensor) -> Tensor:
+    """The Euclidean lengths of vectors along the last axis; no overflow by squares."""
+    scale = reduce_max(abs(x), -1, keepdims=True)
+    safe = array.where(scale > 0, scale, array.ones_like(scale))
+    return reduce_sum((x / safe) ** 2, -1) ** 0.5 * safe[..., 0]
+
+
+def column(scalars: Tensor) -> Tensor:
+    """One number for each vector, to be multiplied with the vectors."""
+    return scalars[..., None]
+
+
+def epsilon(x: Tensor) -> float:
+    """The distance from 1 to the next number of a tensor's dtype."""
+    return float(np.finfo(x.dtype.as_numpy_dtype).eps) if x.dtype.name in ("float32", "float64") else 1e-3
+
+
+def as_tuple(args: Any) -> tuple[Any, ...]:
+    """The further arguments of a function: SciPy's rule, one that is no tuple stands alone."""
+    return args if isinstance(args, tuple) else (args,)
+
+
+def differentiable_leaves(args: Any) -> tuple[list[Tensor], Sequence[int], list[Any]]:
+    """The floating tensors among the leaves of a structure, their places, and all leaves."""
+    from gradtape._src.tensor import is_differentiable
+    from gradtape._src.variable import Variable, read
+
+    leaves = [read(leaf) if isinstance(leaf, Variable) else leaf for leaf in nest.flatten(args)]
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and is_differentiable(leaf.array)]
+    return [leaves[i] for i in places], places, leaves

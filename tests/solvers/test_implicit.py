@@ -1,0 +1,255 @@
+"""Derivatives of what solvers find: roots, fixed points, minima, and solvers of users."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+RNG = np.random.default_rng(0)
+MATRIX = RNG.normal(size=(4, 4)) / 4
+POINT = np.arange(4.0) / 5
+JITS = [False, True]
+
+
+def contraction(x, b, matrix=MATRIX):
+    return tf.tanh(tf.linalg.matvec(tf.cast(matrix, x.dtype), x)) + b
+
+
+def contraction_jacobian(x):
+    slope = 1 - np.tanh(MATRIX @ x) ** 2
+    return np.linalg.inv(np.eye(4) - slope[:, None] * MATRIX)
+
+
+SOLVERS = {
+    "root newton": lambda b, **o: tf.autodiff.root(lambda x, b: x - contraction(x, b), tf.zeros_like(b), b, **o).x,
+    "root krylov": lambda b, **o: (
+        tf.autodiff.root(lambda x, b: x - contraction(x, b), tf.zeros_like(b), b, method="krylov", **o).x
+    ),
+    "anderson": lambda b, **o: tf.autodiff.fixed_point(contraction, tf.zeros_like(b), b, **o).x,
+    "iteration": lambda b, **o: tf.autodiff.fixed_point(contraction, tf.zeros_like(b), b, method="iteration", **o).x,
+}
+
+
+@pytest.mark.parametrize("linear_solver", ["dense", "gmres"])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_jacobians_equal_the_formula(name, linear_solver):
+    b = tf.constant(POINT)
+    with tf.GradientTape() as tape:
+        tape.watch(b)
+        x = SOLVERS[name](b, linear_solver=linear_solver)
+    np.testing.assert_allclose(x, contraction(x, b), atol=1e-10)
+    np.testing.assert_allclose(tape.jacobian(x, b), contraction_jacobian(x.numpy()), atol=1e-8)
+
+
+@pytest.mark.parametrize("linear_solver", ["dense", "gmres"])
+def test_forward_mode_and_second_order(linear_solver):
+    b, t = tf.constant(POINT), tf.constant([1.0, -1.0, 0.5, 2.0], tf.float64)
+
+    def loss(b):
+        return tf.reduce_sum(
+            tf.autodiff.fixed_point(contraction, tf.zeros_like(b), b, linear_solver=linear_solver).x ** 3
+        )
+
+    with tf.autodiff.ForwardAccumulator(b, t) as outer:
+        with tf.GradientTape() as tape:
+            tape.watch(b)
+            y = loss(b)
+        g = tape.gradient(y, b)
+    np.testing.assert_allclose(outer.jvp(y), np.sum(g * t), rtol=1e-8)
+    numeric = (gradient_of(loss, b + 1e-5 * t) - gradient_of(loss, b - 1e-5 * t)) / 2e-5
+    np.testing.assert_allclose(outer.jvp(g), numeric, rtol=1e-5)
+    with tf.GradientTape() as tape:
+        tape.watch(b)
+        y = loss(b)
+    hessian = tape.hessian(y, b).numpy()
+    np.testing.assert_allclose(hessian @ t.numpy(), numeric, rtol=1e-5)
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-8)
+
+
+def gradient_of(f, x):
+    x = tf.convert_to_tensor(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "newton"])
+@pytest.mark.parametrize("linear_solver", ["dense", "cg"])
+def test_minimum_of_a_quartic(method, linear_solver):
+    a = tf.constant([1.0, -2.0, 0.5], tf.float64)
+
+    def solution(a):
+        def energy(x, a):
+            return tf.reduce_sum((x - a) ** 4 + (x + 1.0) ** 2 + 0.3 * x * tf.roll(x, 1, 0))
+
+        return tf.autodiff.minimize(energy, tf.zeros(3, tf.float64), a, method=method, linear_solver=linear_solver).x
+
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        x = solution(a)
+    j = tape.jacobian(x, a).numpy()
+    numeric = np.stack([(solution(a + 1e-4 * e) - solution(a - 1e-4 * e)) / 2e-4 for e in np.eye(3)], 1)
+    np.testing.assert_allclose(j, numeric, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("jit", JITS)
+@pytest.mark.parametrize("linear_solver", ["dense", "gmres"])
+def test_in_functions_as_in_eager_code(jit, linear_solver):
+    b = tf.constant(POINT)
+
+    def loss(b):
+        return tf.reduce_sum(
+            tf.autodiff.fixed_point(contraction, tf.zeros_like(b), b, linear_solver=linear_solver).x ** 3
+        )
+
+    def both(b):
+        with tf.GradientTape() as outer:
+            outer.watch(b)
+            g = gradient_of(loss, b)
+        return g, outer.gradient(g, b)
+
+    expected = both(b)
+    inside = tf.function(both, jit_compile=jit)(b)
+    compiled = tf.function(loss, jit_compile=jit)
+    with tf.GradientTape() as outer:
+        outer.watch(b)
+        g = gradient_of(compiled, b)
+    around = g, outer.gradient(g, b)
+    for found in (inside, around):
+        for got, want in zip(found, expected, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["newton", "krylov"])
+def test_batches_are_solved_and_differentiated_row_by_row(method):
+    a = tf.constant([[1.0, 4.0], [9.0, 16.0], [2.0, 0.5]], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        found = tf.autodiff.root(lambda x, a: x * x - a, tf.ones_like(a), a, batch_dims=1, method=method)
+    assert found.residual.shape == (3,)
+    np.testing.assert_allclose(found.x, np.sqrt(a), rtol=1e-8)
+    np.testing.assert_allclose(tape.gradient(found.x, a), 0.5 / np.sqrt(a), rtol=1e-8)
+
+
+def test_minima_of_a_batch_with_two_axes():
+    a = tf.constant(RNG.normal(size=(2, 3, 4)))
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        x = tf.autodiff.minimize(
+            lambda x, a: tf.reduce_sum(tf.cosh(x - 2.0 * a), -1), tf.zeros_like(a), a, batch_dims=2
+        ).x
+    np.testing.assert_allclose(x, 2 * a, atol=1e-6)
+    np.testing.assert_allclose(tape.gradient(x, a), np.full((2, 3, 4), 2.0), rtol=1e-8)
+
+
+def test_structures_and_arguments_that_are_passed_twice():
+    a = tf.Variable(3.0, dtype=tf.float64)
+
+    def equations(x, parameters):
+        return {"u": x["u"] ** 2 - parameters["a"], "v": x["v"] * x["u"] - parameters["b"]}
+
+    with tf.GradientTape() as tape:
+        start = {"u": tf.ones([], tf.float64), "v": tf.ones([], tf.float64)}
+        x = tf.autodiff.root(equations, start, ({"a": a, "b": tf.convert_to_tensor(a)},)).x
+    assert float(x["v"]) == pytest.approx(3**0.5)
+    assert float(tape.gradient([x["u"], x["v"]], a)) == pytest.approx(2 * 0.5 / 3**0.5)
+
+
+def test_variables_and_tensors_from_outside_have_gradients():
+    w, c = tf.Variable(0.5, dtype=tf.float64), tf.constant(0.3, tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(c)
+        shift = c * c  # a result of the tape, not a source
+        x = tf.autodiff.fixed_point(lambda x: tf.cos(w * x) + shift, tf.constant(1.0, tf.float64)).x
+        before = len(tape.records)
+    assert before == 3  # square, the read of the variable's op, one op for all iterations
+    of_w, of_c = tape.gradient(x, [w, c])
+    sine = np.sin(0.5 * float(x))
+    assert float(of_w) == pytest.approx(-sine * float(x) / (1 + 0.5 * sine), rel=1e-8)
+    assert float(of_c) == pytest.approx(0.6 / (1 + 0.5 * sine), rel=1e-8)
+
+
+def test_a_keras_like_layer_that_is_an_equilibrium_trains():
+    w = tf.Variable(RNG.normal(size=(4, 4)) / 8)
+    data, goal = tf.constant(RNG.normal(size=(6, 4))), tf.constant(RNG.normal(size=(6, 4)) / 2)
+    losses = []
+    for _ in range(10):
+        with tf.GradientTape() as tape:
+            z = tf.autodiff.fixed_point(lambda z, x: tf.tanh(z @ w + x), tf.zeros_like(data), data, batch_dims=1).x
+            loss = tf.reduce_mean((z - goal) ** 2)
+        w.assign_sub(0.3 * tape.gradient(loss, w))
+        losses.append(float(loss))
+    assert losses[-1] < losses[0]
+
+
+def test_a_solver_in_numpy():
+    @tf.autodiff.implicit(lambda x, a: tf.linalg.matvec(a, x) - 1.0)
+    def solve(x, a):
+        return tf.constant(np.linalg.solve(a.numpy(), np.ones(3)))
+
+    a = tf.constant(np.eye(3) + RNG.normal(size=(3, 3)) / 5)
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        x = solve(tf.zeros(3, tf.float64), a)
+    with tf.GradientTape() as reference:
+        reference.watch(a)
+        y = tf.linalg.solve(a, tf.ones([3, 1], tf.float64))
+    np.testing.assert_allclose(tape.gradient(x, a), reference.gradient(y, a), rtol=1e-10)
+
+
+def test_float32():
+    a = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        x = tf.autodiff.root(lambda x: x**3 - a, tf.constant(1.0)).x
+    assert x.dtype == tf.float32
+    assert float(tape.gradient(x, a)) == pytest.approx(2 ** (1 / 3) / 6, rel=1e-5)
+
+
+@pytest.mark.parametrize("jit", [None, *JITS])
+def test_an_iteration_without_an_end_is_an_error_that_says_what_to_do(jit):
+    def solve():
+        return tf.autodiff.root(tf.exp, tf.constant(1.0), maxiter=5).x
+
+    with pytest.raises(tf.errors.ConvergenceError, match=r"residual is 0.0183 after 5 iterations.*maxiter") as caught:
+        (solve if jit is None else tf.function(solve, jit_compile=jit))()
+    assert caught.value.iterations == 5
+    assert caught.value.residual == pytest.approx(np.exp(-4), rel=1e-3)
+
+
+def test_a_solver_of_the_user_that_stops_early_is_an_error():
+    @tf.autodiff.implicit(lambda x, a: x * x - a)
+    def lazy(x, a):
+        return 0.5 * (x + a / x)
+
+    with pytest.raises(tf.errors.ConvergenceError, match=r"lazy .* did not converge"):
+        lazy(tf.constant(1.0), tf.constant(30.0))
+
+
+def test_one_problem_of_a_batch_that_does_not_converge_is_counted():
+    with pytest.raises(tf.errors.ConvergenceError, match="in 1 of 3 problems"):
+        tf.autodiff.root(lambda x, a: x * x - a, tf.ones(3), tf.constant([1.0, 4.0, -1.0]), batch_dims=1, maxiter=30)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: tf.autodiff.root(lambda x: x, 1), TypeError, "real floating tensors: received int32"),
+        (lambda: tf.autodiff.root(lambda x: x, tf.constant(1j)), TypeError, "received complex128"),
+        (lambda: tf.autodiff.root(lambda x: x[:1], tf.ones(2)), ValueError, r"shape and dtype of x0, \(2,\)"),
+        (lambda: tf.autodiff.root(3, tf.ones(2)), TypeError, "should be callable"),
+        (lambda: tf.autodiff.root(lambda x: x, tf.ones(2), method="hybr"), ValueError, "method is one of 'newton'"),
+        (lambda: tf.autodiff.root(lambda x: x, tf.ones(2), linear_solver="lu"), ValueError, "linear_solver is one of"),
+        (lambda: tf.autodiff.root(lambda x: x, tf.ones(2), batch_dims=2), ValueError, "batch_dims=2"),
+        (lambda: tf.autodiff.root(lambda x: x, []), ValueError, "x0 has no tensors"),
+        (lambda: tf.autodiff.minimize(lambda x: x, tf.ones(2)), ValueError, "returns a scalar"),
+        (lambda: tf.autodiff.implicit(lambda x: x, "maximum"), ValueError, "kind is one of 'root'"),
+        (lambda: tf.autodiff.implicit(None), TypeError, "should be callable"),
+    ],
+)
+def test_mistakes(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,285 @@
+"""Linear and quadratic programs, eigenvectors of equal eigenvalues, and relaxations of sorting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+
+RNG = np.random.default_rng(3)
+N, P, M = 5, 2, 6
+
+
+def program(seed=0):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(N, N))
+    x = rng.normal(size=N)
+    a, g = rng.normal(size=(P, N)), rng.normal(size=(M, N))
+    return [root @ root.T + np.eye(N), rng.normal(size=N) * 3, a, a @ x, g, g @ x + rng.uniform(0.05, 0.5, M)]
+
+
+def test_a_quadratic_program_fulfils_its_optimality_conditions():
+    q, c, a, b, g, h = program()
+    x, z, y = (np.asarray(t) for t in tf.autodiff.solve_qp(q, c, a, b, g, h))
+    np.testing.assert_allclose(q @ x + c + g.T @ z + a.T @ y, 0, atol=1e-7)
+    np.testing.assert_allclose(a @ x, b, atol=1e-8)
+    assert (g @ x <= h + 1e-8).all()
+    assert (z >= 0).all()
+    assert (z > 1e-3).sum() > 0  # some inequality is active, or the test shows nothing
+    np.testing.assert_allclose(z * (g @ x - h), 0, atol=1e-7)
+
+
+def test_gradients_by_all_parts_equal_finite_differences():
+    parts = [tf.constant(p) for p in program()]
+    weights = RNG.normal(size=N)
+
+    def loss(*parts):
+        q, *rest = parts
+        return tf.reduce_sum(tf.autodiff.solve_qp(0.5 * (q + tf.transpose(q)), *rest, tol=1e-12).x * weights)
+
+    with tf.GradientTape() as tape:
+        tape.watch(parts)
+        y = loss(*parts)
+    for i, gradient in enumerate(tape.gradient(y, parts)):
+        direction = RNG.normal(size=parts[i].shape)
+        ends = [loss(*parts[:i], parts[i] + s * 1e-5 * direction, *parts[i + 1 :]) for s in (1, -1)]
+        assert np.sum(gradient * direction) == pytest.approx(float(ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-6)
+
+
+def test_second_order_and_forward_mode_of_a_program():
+    q, c, a, b, g, h = program()
+    c, t = tf.constant(c), tf.constant(RNG.normal(size=N))
+
+    def gradient(c):
+        with tf.GradientTape() as tape:
+            tape.watch(c)
+            y = tf.reduce_sum(
+                tf.autodiff.solve_qp(q * (1 + 0.1 * tf.reduce_sum(c**2)), c, a, b, g, h, tol=1e-12).x ** 3
+            )
+        return y, tape.gradient(y, c)
+
+    with tf.autodiff.ForwardAccumulator(c, t) as acc:
+        y, first = gradient(c)
+    assert float(acc.jvp(y)) == pytest.approx(np.sum(first * t), rel=1e-8)
+    numeric = (gradient(c + 1e-5 * t)[1] - gradient(c - 1e-5 * t)[1]) / 2e-5
+    np.testing.assert_allclose(acc.jvp(first), numeric, rtol=1e-4, atol=1e-6)
+
+
+def test_batches_and_functions():
+    several = [np.stack(parts) for parts in zip(*[program(seed) for seed in range(3)], strict=True)]
+    together = tf.autodiff.solve_qp(*several).x
+    alone = [tf.autodiff.solve_qp(*program(seed)).x for seed in range(3)]
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+    def gradient(c):
+        with tf.GradientTape() as tape:
+            tape.watch(c)
+            y = tf.reduce_sum(tf.autodiff.solve_qp(several[0], c, *several[2:]).x ** 2)
+        return tape.gradient(y, c)
+
+    c = tf.constant(several[1])
+    np.testing.assert_allclose(tf.function(gradient, jit_compile=False)(c), gradient(c), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_program_of_xla():
+    q, c, a, b, g, h = program()
+    compiled = tf.function(lambda c: tf.autodiff.solve_qp(q, c, a, b, g, h).x, jit_compile=True)
+    np.testing.assert_allclose(compiled(tf.constant(c)), tf.autodiff.solve_qp(q, c, a, b, g, h).x, atol=1e-6)
+
+
+def test_linear_programs_equal_scipys():
+    scipy = pytest.importorskip("scipy.optimize")
+    _, c, a, b, g, h = program(1)
+    box, ones = np.concatenate([g, np.eye(N), -np.eye(N)]), np.concatenate([h, np.full(2 * N, 3.0)])
+    found = tf.autodiff.solve_lp(c, a, b, box, ones).x
+    expected = scipy.linprog(c, box, ones, a, b, bounds=(None, None)).x
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_equations_only_and_float32():
+    q, c, a, b, _, _ = (np.asarray(p, np.float32) for p in program())
+    x = tf.autodiff.solve_qp(q, c, a, b).x
+    assert x.dtype == tf.float32
+    np.testing.assert_allclose(a @ x.numpy(), b, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: tf.autodiff.solve_lp([1.0], G=[[1.0], [-1.0]], h=[-1.0, -1.0]),
+            tf.errors.ConvergenceError,
+            "solve_lp did not converge.*fulfils all constraints",
+        ),
+        (lambda: tf.autodiff.solve_lp([-1.0], G=[[-1.0]], h=[0.0]), tf.errors.ConvergenceError, "bounded below"),
+        (lambda: tf.autodiff.solve_qp([[1.0]], [1.0], A=[[1.0]]), ValueError, "Pass both A and b"),
+        (lambda: tf.autodiff.solve_qp(tf.eye(2), [1.0]), ValueError, "Q has a column for each of the 1 unknowns"),
+        (lambda: tf.autodiff.solve_qp([[1]], [1]), TypeError, "Programs are float32 or float64"),
+        (
+            lambda: tf.autodiff.solve_qp([[1.0]], tf.constant([1.0], tf.float64)[None, None]),
+            ValueError,
+            "c is a vector",
+        ),
+    ],
+)
+def test_mistakes_in_programs(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+# -- eigenvectors ------------------------------------------------------------------------------------------------------
+def degenerate():
+    basis = np.linalg.qr(RNG.normal(size=(4, 4)))[0]
+    return basis @ np.diag([1.0, 2.0, 2.0, 5.0]) @ basis.T
+
+
+def invariant(a):
+    """A function of the space of the two equal eigenvalues, and of their sum."""
+    values, vectors = tf.autodiff.eigh(a)
+    space = vectors[:, 1:3]
+    weights = np.arange(16.0).reshape(4, 4)
+    return tf.reduce_sum(space @ tf.transpose(space) * weights) + tf.sin(values[1] + values[2]) + values[0] * values[3]
+
+
+def test_equal_eigenvalues_have_the_right_gradient():
+    a = tf.constant(degenerate())
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        y = invariant(a)
+    gradient = tape.gradient(y, a).numpy()
+    assert np.isfinite(gradient).all()
+    for _ in range(5):
+        e = RNG.normal(size=(4, 4))
+        numeric = float(invariant(a + 1e-6 * e) - invariant(a - 1e-6 * e)) / 2e-6
+        assert np.sum(gradient * e) == pytest.approx(numeric, rel=1e-5)
+
+
+def test_forward_mode_where_eigenvalues_are_equal():
+    a, t = tf.constant(degenerate()), tf.constant(RNG.normal(size=(4, 4)))
+    with tf.autodiff.ForwardAccumulator(a, t) as acc:
+        z = invariant(a)
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        y = invariant(a)
+    assert float(acc.jvp(z)) == pytest.approx(np.sum(tape.gradient(y, a) * t), rel=1e-10)
+
+
+def test_different_eigenvalues_have_the_derivatives_of_linalg():
+    a = tf.constant(RNG.normal(size=(2, 3, 3)))
+    a = a + tf.linalg.matrix_transpose(a)
+    weights = RNG.normal(size=(2, 3, 3))
+
+    def loss(decompose, a):
+        values, vectors = decompose(a)
+        return tf.reduce_sum(vectors**2 * weights) + tf.reduce_sum(values**3)
+
+    found = []
+    for decompose in (tf.autodiff.eigh, tf.linalg.eigh):
+        with tf.GradientTape() as outer:
+            outer.watch(a)
+            with tf.GradientTape() as tape:
+                tape.watch(a)
+                y = loss(decompose, a)
+            g = tape.gradient(y, a)
+            g = 0.5 * (g + tf.linalg.matrix_transpose(g))  # linalg's stands in the lower triangle
+            total = tf.reduce_sum(g**2)
+        second = outer.gradient(total, a)
+        found.append((g, 0.5 * (second + tf.linalg.matrix_transpose(second))))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-8)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-7)
+
+
+@pytest.mark.parametrize("jit", [None, False, True])
+def test_a_gradient_that_depends_on_the_basis_is_an_error(jit):
+    def gradient(a):
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            _, vectors = tf.autodiff.eigh(a)
+            y = tf.reduce_sum(vectors[:, 1] * np.array([1.0, 2.0, 3.0, 4.0]))
+        return tape.gradient(y, a)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="depends on the choice of eigenvectors"):
+        (gradient if jit is None else tf.function(gradient, jit_compile=jit))(tf.constant(degenerate()))
+
+
+def test_mistakes_of_eigh():
+    with pytest.raises(ValueError, match="square matrices"):
+        tf.autodiff.eigh(tf.zeros([2, 3]))
+    with pytest.raises(TypeError, match="received complex64"):
+        tf.autodiff.eigh(tf.eye(2, dtype=tf.complex64))
+
+
+# -- sorting -----------------------------------------------------------------------------------------------------------
+def numeric_jacobian(f, x):
+    steps = 1e-6 * np.eye(len(x))
+    return np.stack([(f(tf.constant(x + s)).numpy() - f(tf.constant(x - s)).numpy()) / 2e-6 for s in steps], -1)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: tf.autodiff.soft_sort(x, regularization_strength=1.5),
+        lambda x: tf.autodiff.soft_sort(x, direction="DESCENDING", regularization_strength=0.7),
+        lambda x: tf.autodiff.soft_rank(x, regularization_strength=1.5),
+        lambda x: tf.autodiff.soft_rank(x, direction="DESCENDING", regularization_strength=0.7),
+        lambda x: tf.autodiff.soft_top_k(x, 2, temperature=0.7),
+    ],
+)
+def test_jacobians_of_relaxations(f):
+    x = np.array([0.3, 2.0, 1.1, -0.4, 1.7])
+    t = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        y = f(t)
+    np.testing.assert_allclose(tape.jacobian(y, t), numeric_jacobian(f, x), atol=1e-7)
+    np.testing.assert_allclose(tf.function(f, jit_compile=False)(t), y, rtol=1e-12)
+    np.testing.assert_allclose(tf.function(f, jit_compile=True)(t), y, rtol=1e-9)
+
+
+def test_limits_axes_and_sums():
+    x = RNG.normal(size=(3, 6))
+    np.testing.assert_allclose(tf.autodiff.soft_sort(x, axis=0, regularization_strength=1e-6), np.sort(x, 0), atol=1e-5)
+    ranks = tf.autodiff.soft_rank(x, regularization_strength=1e-6)
+    np.testing.assert_allclose(ranks, np.argsort(np.argsort(x)) + 1.0, atol=1e-5)
+    falling = tf.autodiff.soft_rank(x, direction="DESCENDING", regularization_strength=1e-6)
+    np.testing.assert_allclose(falling, 7.0 - ranks, atol=1e-5)
+    np.testing.assert_allclose(tf.reduce_sum(tf.autodiff.soft_rank(x), -1), [21.0] * 3)
+    weights = tf.autodiff.soft_top_k(x, 2, axis=0, temperature=1e-2).numpy()
+    np.testing.assert_allclose(weights.sum(0), 2.0)
+    np.testing.assert_allclose(weights.round(), np.argsort(np.argsort(-x, 0), 0) < 2)
+
+
+def test_second_order_of_top_k():
+    x = tf.constant([0.3, 2.0, 1.1, -0.4])
+    x = tf.cast(x, tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.autodiff.soft_top_k(x, 2) ** 3)
+    hessian = tape.hessian(y, x).numpy()
+
+    def gradient(x):
+        x = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.autodiff.soft_top_k(x, 2) ** 3)
+        return tape.gradient(y, x)
+
+    np.testing.assert_allclose(hessian, numeric_jacobian(gradient, x.numpy()), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: tf.autodiff.soft_sort([1, 2]), TypeError, "floating numbers: received int32"),
+        (lambda: tf.autodiff.soft_sort(1.0), ValueError, "at least one axis"),
+        (lambda: tf.autodiff.soft_sort([1.0], regularization_strength=0.0), ValueError, "is positive"),
+        (lambda: tf.autodiff.soft_rank([1.0], direction="up"), ValueError, "direction is one of"),
+        (lambda: tf.autodiff.soft_top_k([1.0, 2.0], 2), ValueError, "k is an integer between 1 and 1"),
+        (lambda: tf.autodiff.soft_top_k([1.0, 2.0, np.nan], 1), tf.errors.ConvergenceError, "Are all values finite"),
+    ],
+)
+def test_mistakes_in_sorting(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
