@@ -13,7 +13,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PAGE = """# Gallery
 
-What the programs in `examples/` draw. Each is one script that teaches one thing, and runs in less than a minute on one core:
+What the programs in `examples/` draw. Each is one script that teaches one thing, and takes less than a minute on one
+core:
 
     pip install 'gradtape[viz]'
     python examples/linear_regression.py

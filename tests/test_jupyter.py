@@ -20,6 +20,7 @@ class Shell:
     def __init__(self) -> None:
         self.magics: dict[str, Any] = {}
         self.user_ns: dict[str, Any] = {"tf": tf}
+        self.execution_count = 1
 
     def register_magic_function(self, function: Any, kind: str, name: str) -> None:
         assert kind == "cell"
@@ -74,9 +75,11 @@ def test_the_extension_in_ipython():
     real = ipython.InteractiveShell.instance()
     real.run_line_magic("load_ext", "gradtape")
     real.run_cell("import gradtape as tf\nx = tf.Variable(3.0)")
-    real.run_cell("%%explain y x\ny = x * x", store_history=True)
+    real.run_cell("a = 1", store_history=True)
+    real.run_cell("%%explain y x\n\ny = x * x", store_history=True)
     assert len(real.user_ns["tape"].records) == 1
-    assert "cell [" in str(real.user_ns["tape"].summary())
+    assert "cell [2], line 3" in str(real.user_ns["tape"].summary())
+    assert real.execution_count == 3
     ipython.InteractiveShell.clear_instance()
 
 

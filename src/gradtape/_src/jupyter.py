@@ -52,11 +52,22 @@ def _recorded(shell: Any, cell: str, watched: list[str]) -> GradientTape | None:
             value = shell.user_ns.get(name)
             if isinstance(value, Tensor):
                 tape.watch(value)
-        result = shell.run_cell(cell)
+        result = _run(shell, cell)
     if not result.success:
         return None
     shell.user_ns["tape"] = tape
     return tape
+
+
+def _run(shell: Any, cell: str) -> Any:
+    """Run the lines below a magic as a part of its cell: with the cell's number, and counted from its first line."""
+    history = getattr(shell, "history_manager", None)
+    following = shell.execution_count
+    shell.execution_count = following if history is None else max(1, len(history.input_hist_parsed) - 1)
+    try:
+        return shell.run_cell("# the line of the magic\n" + cell)  # IPython would remove an empty line
+    finally:
+        shell.execution_count = following
 
 
 def _found(shell: Any, name: str) -> Any:
