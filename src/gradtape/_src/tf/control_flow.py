@@ -118,6 +118,22 @@ def _single(result: Any) -> Any:
     return result[0] if type(result) in (list, tuple) and len(result) == 1 else result
 
 
+@overload
+def case(
+    pred_fn_pairs: Iterable[tuple[Any, Callable[[], list[Any]]]] | Mapping[Any, Callable[[], list[Any]]],
+    default: Callable[[], list[Any]] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any: ...
+@overload
+def case(
+    pred_fn_pairs: Iterable[tuple[Any, Callable[[], R]]] | Mapping[Any, Callable[[], R]],
+    default: Callable[[], R] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> R: ...
 def case(
     pred_fn_pairs: Any,
     default: Callable[[], Any] | None = None,
@@ -198,6 +214,22 @@ def _nested_conditions(pairs: list[Any], default: Callable[[], Any] | None, abov
     return _staged().cond(pred, function, otherwise) if _is_traced(pred) else (function if pred else otherwise)()  # type: ignore[misc]
 
 
+@overload
+def switch_case(
+    branch_index: Any,
+    branch_fns: Iterable[Callable[[], list[Any]]]
+    | Iterable[tuple[int, Callable[[], list[Any]]]]
+    | Mapping[int, Callable[[], list[Any]]],
+    default: Callable[[], list[Any]] | None = None,
+    name: str = "switch_case",
+) -> Any: ...
+@overload
+def switch_case(
+    branch_index: Any,
+    branch_fns: Iterable[Callable[[], R]] | Iterable[tuple[int, Callable[[], R]]] | Mapping[int, Callable[[], R]],
+    default: Callable[[], R] | None = None,
+    name: str = "switch_case",
+) -> R: ...
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
     """The result of function number `branch_index`; of the default (or the last one) if there is no such number.
 
