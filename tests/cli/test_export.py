@@ -98,6 +98,38 @@ def test_onnx(saved):
         np.testing.assert_allclose(found, expected[:rows], rtol=1e-5, atol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """A model that computes in bfloat16, with an input and what it gives."""
+    folder = tmp_path_factory.mktemp("half")
+    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        inputs = tf.keras.layers.Input((6,))
+        hidden = tf.keras.layers.Dense(16, activation="tanh")(inputs)
+        model = tf.keras.Model(inputs, tf.keras.layers.Dense(3, dtype="float32")(hidden))
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+    model.save(folder / "m.keras")
+    x = np.random.default_rng(0).normal(size=(5, 6)).astype("float32")
+    return folder, x, np.asarray(model(x))
+
+
+def test_numpy_code_in_bfloat16(half):
+    """Every op rounds, as in the model: the results are the same."""
+    folder, x, expected = half
+    assert main(["export", str(folder / "m.keras"), "--to", "numpy", "-o", str(folder / "code.py")]) == 0
+    np.testing.assert_allclose(loaded(folder / "code.py").predict(x)["output_0"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_onnx_in_bfloat16(half):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    folder, x, expected = half
+    assert main(["export", str(folder / "m.keras"), "--to", "onnx", "-o", str(folder / "m.onnx")]) == 0
+    session = onnxruntime.InferenceSession(str(folder / "m.onnx"))
+    (found,) = session.run(None, {session.get_inputs()[0].name: x})
+    np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.02)
+
+
 def test_what_cannot_be_exported(tmp_path, capsys):
     assert main(["export", str(MODELS / "vocabulary"), "--to", "numpy", "-o", str(tmp_path / "v.py")]) == 1
     assert "cannot be exported as numpy" in capsys.readouterr().err

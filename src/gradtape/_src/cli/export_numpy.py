@@ -12,7 +12,7 @@ import numpy as np
 
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import Node, Symbolic
-from gradtape._src.cli.exported_model import ExportedModel
+from gradtape._src.cli.exported_model import ExportedModel, is_bfloat16
 from gradtape._src.formats import atomic
 from gradtape._src.graph.program import Program, _replaying
 
@@ -23,6 +23,7 @@ def write(model: ExportedModel, output: str) -> None:
     """Write the code and, beside it, the weights."""
     stem = output.removesuffix(".py")
     weights: dict[str, Any] = dict(model.weights().values())
+    weights = {name: np.asarray(v, np.float32) if is_bfloat16(v.dtype) else v for name, v in weights.items()}
     code = source_of(model, os.path.basename(stem) + ".npz")
     atomic.write(stem + ".npz", lambda file: np.savez(file, **weights))
     atomic.write(output, lambda file: file.write(code.encode()))
@@ -87,7 +88,8 @@ def _sizes(inputs: dict[str, Symbolic]) -> dict[str, tuple[str, int]]:
 
 
 def _dtype(dtype: Any) -> str:
-    name = np.dtype(dtype).name
+    """The name of a dtype; numbers of bfloat16, which NumPy lacks, are stored as float32."""
+    name = "float32" if is_bfloat16(dtype) else np.dtype(dtype).name
     if name not in np.sctypeDict:
         raise NotImplementedError(f"NumPy has no {name}")
     return f"np.{'bool_' if name == 'bool' else name}"
@@ -119,7 +121,13 @@ class _Writer:
                 self._count += 1
             targets = ", ".join(names[id(out)] for out in node.outputs)
             lines.append(f"    {targets} = {self._call(node, names)}")
+            halves = [names[id(out)] for out in node.outputs if is_bfloat16(out.dtype)]
+            lines += [f"    {name} = {self._rounded(name)}" for name in halves]
         return lines
+
+    def _rounded(self, name: str) -> str:
+        self._used.add("bfloat16")
+        return f"bfloat16({name})"
 
     def value(self, value: Any, names: dict[int, str]) -> str:
         """A value as an expression."""
@@ -260,6 +268,12 @@ _EXPRESSIONS: dict[str, Expression] = {
 }  # fmt: skip
 
 _HELPERS = {
+    "bfloat16": """
+        def bfloat16(x):
+            bits = np.asarray(x, np.float32).view(np.uint32)
+            rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
+            return np.where(np.isnan(x), np.float32("nan"), rounded.view(np.float32))
+    """,
     "_floordiv": """
         def _floordiv(a, b):
             return a // b

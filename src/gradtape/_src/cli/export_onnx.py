@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import Node, Symbolic
-from gradtape._src.cli.exported_model import ExportedModel
+from gradtape._src.cli.exported_model import ExportedModel, is_bfloat16
 from gradtape._src.formats import atomic
 from gradtape._src.graph.program import Program
 
@@ -69,7 +69,8 @@ class _Graph:
                     self.sizes.setdefault(str(n), (name, axis))
         for key, (name, value) in model.weights().items():
             self.names[key] = name
-            self.initializers.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), name))
+            stored = np.asarray(value, np.float32) if is_bfloat16(value.dtype) else value
+            self.initializers.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(stored), name))
         self.add_program(model.program)
         outputs = []
         for name, out in zip(model.outputs, model.program.outputs, strict=False):
@@ -80,8 +81,8 @@ class _Graph:
         return self.helper.make_model(graph, opset_imports=opset, ir_version=9, producer_name="gradtape")
 
     def kind(self, dtype: Any) -> int:
-        """ONNX's number of a dtype."""
-        return int(self.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        """ONNX's number of a dtype; bfloat16, for which runtimes have few kernels, is computed in float32."""
+        return int(self.helper.np_dtype_to_tensor_dtype(np.dtype(np.float32 if is_bfloat16(dtype) else dtype)))
 
     def add_program(self, program: Program) -> None:
         """Add the nodes of a program, whose feeds have names."""
@@ -99,7 +100,12 @@ class _Graph:
         else:
             raise NotImplementedError(f"there is no ONNX node for the op {node.name!r}")
         for out, name in zip(node.outputs, found, strict=True):
-            self.names[id(out)] = name
+            self.names[id(out)] = self._rounded(name) if is_bfloat16(out.dtype) else name
+
+    def _rounded(self, name: str) -> str:
+        """A value in float32 with the digits of bfloat16."""
+        kinds = self.onnx.TensorProto
+        return self.node("Cast", [self.node("Cast", [name], to=kinds.BFLOAT16)], to=kinds.FLOAT)
 
     def node(self, op: str, inputs: Sequence[str], outputs: Sequence[str] | None = None, **attrs: Any) -> str:
         """Add a node; the name of its first output."""
@@ -126,6 +132,7 @@ class _Graph:
     def constant(self, value: Any) -> str:
         """The name of a constant."""
         name = self.name("constant")
+        value = np.asarray(value, np.float32) if is_bfloat16(np.asarray(value).dtype) else value
         self.initializers.append(
             self.onnx.numpy_helper.from_array(np.ascontiguousarray(value).reshape(np.shape(value)), name)
         )

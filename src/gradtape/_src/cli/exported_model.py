@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.function.concrete import ConcreteFunction
 from gradtape._src.shape import TensorSpec
 from gradtape._src.variable import Variable
+
+
+def is_bfloat16(dtype: Any) -> bool:
+    """Whether a dtype is bfloat16, which other forms have as float32 with fewer digits."""
+    return np.dtype(dtype) == ml_dtypes.bfloat16
 
 
 class ExportedModel(NamedTuple):
