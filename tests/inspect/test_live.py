@@ -59,3 +59,13 @@ def test_equal_names_are_numbered(tmp_path: Path):
     a, b = tf.Variable(1.0, name="v"), tf.Variable(2.0, name="v")
     view.step(0.0, [tf.constant(1.0), tf.IndexedSlices(tf.ones([1, 2]), [0])], [a, b])
     assert sorted(view.latest) == ["v [0]", "v [1]"]
+
+
+def test_the_page_fits_a_phone(tmp_path: Path):
+    w = tf.Variable([1.0], name="w")
+    with tf.debugging.LiveView(tmp_path / "live.html") as view:
+        view.step(1.0, [tf.constant([1.0])], [w])
+    page = (tmp_path / "live.html").read_text(encoding="utf-8")
+    assert "width=device-width" in page  # wide tables scroll, the page does not
+    assert "<div><table>" in page
+    assert "div{overflow-x:auto}" in page

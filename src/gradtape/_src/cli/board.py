@@ -57,7 +57,8 @@ def main(arguments: Sequence[str]) -> int:
     text = page(data, os.path.basename(os.path.abspath(options.logdir)))
     atomic.write(output, lambda file: file.write(text.encode()))
     count = sum(len(data[kind]) for kind in _KINDS.values())
-    print(f"{output}: {len(data['runs'])} runs, {count} tags, {len(text) / 1e6:.1f} MB")
+    runs = len(data["runs"])
+    print(f"{output}: {runs} run{'s' * (runs != 1)}, {count} tag{'s' * (count != 1)}, {len(text) / 1e6:.1f} MB")
     if options.open:
         webbrowser.open(f"file://{os.path.abspath(output)}")
     return 0

@@ -125,11 +125,11 @@ class LiveView:
         loss = f"{self.losses[-1]:.4g}" if self.losses else "-"
         reload = f'<meta http-equiv="refresh" content="{max(1, round(self.seconds))}">' if running else ""
         return (
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8">{reload}<title>{state}: loss {loss}</title>'
-            f"<style>{_STYLE}</style></head><body><h1>{state}</h1>"
-            f"<p>loss <strong>{loss}</strong> {_curve(self.losses, 420, 70)}</p><table><thead><tr><th>variable</th>"
-            "<th>gradient norm</th><th></th><th>update / weight</th><th></th><th>dead units</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table></body></html>"
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_VIEWPORT}{reload}'
+            f"<title>{state}: loss {loss}</title><style>{_STYLE}</style></head><body><h1>{state}</h1>"
+            f"<p>loss <strong>{loss}</strong> {_curve(self.losses, 420, 70)}</p><div><table><thead><tr>"
+            "<th>variable</th><th>gradient norm</th><th></th><th>update / weight</th><th></th><th>dead units</th></tr>"
+            f"</thead><tbody>{rows}</tbody></table></div></body></html>"
         )
 
     def _row(self, name: str, curve: list[Measured]) -> str:
@@ -144,11 +144,13 @@ class LiveView:
         )
 
 
+_VIEWPORT = '<meta name="viewport" content="width=device-width">'
 _STYLE = (
     ":root{color-scheme:light dark}body{font:14px system-ui,sans-serif;margin:2rem;max-width:60rem}"
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #8884}"
     "td:nth-child(2),td:nth-child(4),td:nth-child(6){text-align:right;font-variant-numeric:tabular-nums}"
-    ".bad{color:#d33;font-weight:600}svg{vertical-align:middle}polyline{fill:none;stroke:#0a8f87;stroke-width:1.5}"
+    ".bad{color:#d33;font-weight:600}div{overflow-x:auto}svg{vertical-align:middle;max-width:100%}"
+    "polyline{fill:none;stroke:#0a8f87;stroke-width:1.5}"
 )
 
 

@@ -108,7 +108,7 @@ class _Picture:
         self.root = layout.tree(signatures, graph.edges, lines)
         self.ops: dict[int, Box] = {box.key: box for box in self.root.walk() if box.kind == "op"}
         for i, box in self.ops.items():
-            text = max(len(graph.label(i)) * 8.2, len(_output_text(rows[i])) * 6.6)
+            text = max(len(graph.label(i)) * 9.0, len(_output_text(rows[i])) * 6.6)
             box.width, box.height = min(max(96.0, text + 26), 260.0), 44.0
         if most is not None and len(rows) > most:
             layout.collapse(self.root, most)
