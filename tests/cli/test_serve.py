@@ -11,9 +11,11 @@ import socket
 import threading
 from pathlib import Path
 
+import browser
 import numpy as np
 import pytest
 
+import gradtape as tf
 from gradtape._src.cli.main import main
 from gradtape._src.cli.serve import Api
 from gradtape._src.cli.serving_http import Connection, Limits
@@ -329,3 +331,29 @@ def test_the_command_says_what_is_wrong(tmp_path, capsys):
     assert "holds no SavedModel" in capsys.readouterr().err
     assert main(["serve", str(MODELS / "affine"), "--name", "a/b"]) == 2
     assert "is no name for a model" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(browser.executable() is None, reason="there is no Chromium here")
+def test_the_form_of_the_page_works(tmp_path):
+    """The sample request of every signature is one that the model takes, in a real browser."""
+
+    class Wide(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None, 20, 3], tf.float32, name="x")])
+        def __call__(self, x):
+            return tf.reduce_sum(x, [1, 2])
+
+    tf.saved_model.save(Wide(), str(tmp_path / "m"))
+    server = Server(tmp_path / "m")
+    try:
+        with browser.Browser(width=390) as page:
+            page.call("Page.navigate", url=f"http://127.0.0.1:{server.port}/")
+            page.until("document.querySelectorAll('section').length > 0")
+            page.run("document.querySelector('form button').click()")
+            page.until("document.querySelector('pre').textContent.length > 0")
+            assert page.run("document.querySelector('pre').textContent").startswith("200")
+            assert page.run("document.documentElement.scrollWidth <= window.innerWidth")
+            page.run("document.querySelector('textarea').value = '{'; document.querySelector('form button').click()")
+            page.until("document.querySelector('pre').className === 'bad'")
+            assert "JSON Parse error" in page.run("document.querySelector('pre').textContent")
+    finally:
+        server.close()
