@@ -288,6 +288,13 @@ def test_state_after_an_error():
     with pytest.raises(KeyError, match="mine"):
         certify(failing, 1.0)
     assert not tf.config.functions_run_eagerly()
+    tf.debugging.enable_check_numerics()
+    try:
+        certify(tf.sin, 1.0)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            tf.function(tf.math.log)(tf.constant(0.0))
+    finally:
+        tf.debugging.disable_check_numerics()
 
 
 # -- intervals -------------------------------------------------------------------------------------------------------

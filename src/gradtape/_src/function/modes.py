@@ -13,7 +13,7 @@ from gradtape._src.active import active
 from gradtape._src.arrays.symbolic import current_graph, graph_traced, is_known
 from gradtape._src.call_sites import logger
 from gradtape._src.errors import install
-from gradtape._src.interrupts import settings
+from gradtape._src.interrupts import guarded, settings
 from gradtape._src.tensor import Tensor
 
 _requested = [False]  # the last argument of `run_functions_eagerly`
@@ -114,6 +114,20 @@ def inspect_functions(inspected: bool) -> None:
     """Run functions eagerly while something looks at every op of every thread."""
     _inspected[0] = inspected
     _choose()
+
+
+class inspecting_functions:
+    """Within the block functions run eagerly; then as before."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = _inspected[0]
+        inspect_functions(True)
+
+    @guarded
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        inspect_functions(self._before)
 
 
 def _choose() -> None:

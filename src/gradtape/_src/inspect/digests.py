@@ -77,7 +77,7 @@ def _eps(dtype: str) -> float:
         kind = np.dtype(as_dtype(dtype).numpy_dtype)
     except TypeError:
         return 0.0
-    return 0.0 if kind.kind in "biuOSU" else float(ml_dtypes.finfo(kind).eps)
+    return 0.0 if kind.kind in "biuOSU" else float(ml_dtypes.finfo(kind).eps)  # type: ignore[no-untyped-call]
 
 
 @cache
@@ -97,7 +97,7 @@ def digest(value: Any) -> Digest:
     if data.dtype.kind in "OSU":
         checksum = zlib.crc32(repr(data.tolist()).encode())
         return Digest(data.shape, "string", checksum, 0.0, np.zeros(0))
-    checksum = zlib.crc32(data.reshape(-1).view(np.uint8))
+    checksum = zlib.crc32(data.tobytes())
     wide = data.astype(np.complex128 if data.dtype.kind == "c" else np.float64).reshape(-1)
     finite = np.abs(wide[np.isfinite(wide)])
     return Digest(data.shape, data.dtype.name, checksum, float(finite.max(initial=0.0)), wide[places(wide.size)])
@@ -214,8 +214,8 @@ def _rows(described: list[Any], samples: np.ndarray) -> Iterator[DigestRow]:
             start += count
             sample = sample if dtype.startswith("complex") else sample.real
             values.append(Digest(tuple(shape), dtype, checksum, float(largest), sample))
-        fields = [row[name] for name in ("op", "backward", "whole", "position", "line", "source")]
-        yield DigestRow(*fields, tuple(values))
+        facts = {name: row[name] for name in ("op", "backward", "whole", "position", "line", "source")}
+        yield DigestRow(**facts, values=tuple(values))
 
 
 # -- comparing -------------------------------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ class Certificate(Report):
     gradient_error: Any
     enclosure: Any
     ops: tuple[CertifiedOp, ...]
-    max_rows: int | None = 40  # type: ignore[misc]
+    max_rows: int | None = 40
 
     @property
     def proved(self) -> bool:
@@ -349,18 +349,15 @@ def certify(f: Callable[..., Any], *args: Any, output_gradients: Any = None) -> 
     log = _Log()
     for source in sources:
         log.tracked[source.uid] = tuple(source.shape)
-    modes.inspect_functions(True)
-    try:
-        with stack.use_recorders((log,)), _Tape(persistent=True, watch_accessed_variables=False) as tape:
-            tape.log = log
-            tape.watch(sources)
-            value = nest.map_structure(convert, f(*args))
-            with tape.stop_recording():
-                seeds = _seeds(value, output_gradients, log)
-                found = tape.gradient(value, sources, seeds)
-                gradients = [None if g is None else convert(g) for g in found]
-    finally:
-        modes.inspect_functions(False)
+    tape = _Tape(persistent=True, watch_accessed_variables=False)
+    tape.log = log
+    with modes.inspecting_functions(), stack.use_recorders((log,)), tape:
+        tape.watch(sources)
+        value = nest.map_structure(convert, f(*args))
+        with tape.stop_recording():
+            seeds = _seeds(value, output_gradients, log)
+            found = tape.gradient(value, sources, seeds)
+            gradients = [None if g is None else convert(g) for g in found]
     with float_errors_ignored(), stack.use_recorders(()):
         return _certificate(log, args, sources, value, gradients)
 
@@ -402,7 +399,7 @@ def _certificate(
     found = dict(zip([id(source) for source in sources], gradients, strict=True))
     for g in gradients:
         if g is not None and not log.tracked.depends(g.uid):  # computed where nothing is logged
-            known[g.uid] = unknown(tuple(g.shape))
+            known[g.uid] = unknown(tuple(g.array.shape))
     aligned = nest.map_structure(lambda leaf: found.get(id(leaf)), args)
     one = aligned[0] if len(args) == 1 else aligned
 

@@ -32,6 +32,7 @@ from gradtape._src.inspect.rounding.interval import (
     outward,
     unknown,
 )
+from gradtape._src.interrupts import is_interrupt
 
 Enclosures = tuple[Interval, ...]
 Rule = Callable[..., Any]
@@ -286,11 +287,11 @@ def _leaky_relu(call: Call, x: Interval) -> Interval:
     return choose(positive, x, x * around(slope, abs(slope) * 2.0**-24))  # the kernel rounds it to the dtype of x
 
 
+_SCALE: Interval = hull(as_interval(1.0), as_interval(GELU_SCALE))  # some kernels have TensorFlow's factor
 rule("silu")(lambda call, x: x * of("sigmoid", x))
 rule("gelu")(lambda call, x: x * of("ndtr", x * _SCALE))
 rule("gelu_slope")(lambda call, x: _gelu_slope(x * _SCALE))
 rule("sigmoid_cross_entropy")(lambda call, x, y: of("relu", x) - x * y + of("log1p", of("exp", -_absolute(call, x))))
-_SCALE = hull(as_interval(1.0), as_interval(GELU_SCALE))  # kernels of some dtypes have TensorFlow's factor
 
 
 def _gelu_slope(x: Interval) -> Interval:
@@ -537,7 +538,9 @@ def estimated(call: Call) -> Enclosures:
         found = _kernel_results(call, centers)
         moving = list(zip(centers, call.varies, strict=True))
         moved = [_kernel_results(call, [_probed(c, k) if v else c for c, v in moving]) for k in range(PROBES)]
-    except Exception:  # a kernel may refuse other dtypes, and programs have none
+    except Exception as error:  # a kernel may refuse other dtypes, and programs have none
+        if is_interrupt(error):
+            raise
         return tuple(unknown(array.shape) for array in call.outputs)
     relative = max([_relative(x) for x in call.inputs if x.lo.dtype.kind == "f"], default=0.0) + 16 * EPS
     return tuple(
