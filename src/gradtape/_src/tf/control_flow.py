@@ -50,19 +50,14 @@ L = TypeVar("L", bound="Leaf")
 
 # -- branches --------------------------------------------------------------------------------------------------------
 @overload
-def cond(
-    pred: Any,
-    true_fn: Callable[[], list[Any]],
-    false_fn: Callable[[], list[Any]],
-    name: str | None = None,
-) -> Any: ...
+def cond(pred: Any, true_fn: Callable[[], R], false_fn: Callable[[], S], name: str | None = None) -> R | S: ...
 @overload
 def cond(
     pred: Any,
-    true_fn: Callable[[], R],
-    false_fn: Callable[[], S],
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
-) -> R | S: ...
+) -> Any: ...
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,
@@ -81,9 +76,9 @@ def cond(
         if not callable(function):
             raise TypeError(f"'{word}' must be callable.")
     if _is_traced(pred):
-        return _single(_staged().cond(pred, true_fn, false_fn))
+        return _staged().cond(pred, true_fn, false_fn)
     chosen = true_fn if _holds(pred) else false_fn
-    return _single(chosen())  # type: ignore[misc]
+    return chosen()  # type: ignore[misc]
 
 
 def _holds(pred: Any) -> bool:
@@ -114,7 +109,7 @@ def _staged() -> Any:
 
 
 def _single(result: Any) -> Any:
-    """A list or tuple of one thing counts as the thing, as TensorFlow's branches have it."""
+    """A list or tuple of one thing counts as the thing, as in TensorFlow's eager `case`."""
     return result[0] if type(result) in (list, tuple) and len(result) == 1 else result
 
 
@@ -178,8 +173,7 @@ def case(
         if checked:
             _assert_exclusive(checked)
     if _is_traced(*[pred for pred, _ in pairs]):
-        result = _nested_conditions(pairs, default)
-        return result if strict else _single(result)
+        return _nested_conditions(pairs, default)
     chosen = next((function for pred, function in pairs if pred), default)
     if chosen is None:
         _assert_one(pairs)
@@ -254,9 +248,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
         outside = math.logical_or(number < 0, number >= len(branches))
         number = math.where(outside, wrap(np.asarray(len(branches), number.array.dtype)), number)
         with traced_scope("switch_case"), traced_scope("indexed_case"):
-            return _single(_staged().switch(number, functions, [f"branch {i}" for i in builtins.range(len(functions))]))
-    chosen = branches.get(int(branch_index), last)
-    return _single(chosen())
+            return _staged().switch(number, functions, [f"branch {i}" for i in builtins.range(len(functions))])
+    return branches.get(int(branch_index), last)()
 
 
 def _branches(branch_fns: Any) -> dict[int, Callable[[], Any]]:

@@ -21,8 +21,8 @@ _MISC = """AUTO_REUSE ConfigProto Dimension GPUOptions GraphKeys GraphOptions In
     moving_average_variables placeholder placeholder_with_default reset_default_graph sparse_placeholder
     tables_initializer trainable_variables variables_initializer"""
 _VARIABLES = """Print add_check_numerics_ops add_to_collection add_to_collections assert_variables_initialized
-    colocate_with count_up_to get_local_variable get_variable_scope is_variable_initialized make_template no_regularizer
-    py_func report_uninitialized_variables verify_tensor_all_finite while_loop"""
+    colocate_with cond count_up_to get_local_variable get_variable_scope is_variable_initialized make_template
+    no_regularizer py_func report_uninitialized_variables verify_tensor_all_finite while_loop"""
 _SWITCHES = """enable_control_flow_v2 enable_resource_variables enable_tensor_equality enable_v2_tensorshape
     disable_control_flow_v2 disable_resource_variables disable_tensor_equality disable_v2_tensorshape"""
 _INITIALIZERS = """glorot_normal_initializer glorot_uniform_initializer orthogonal_initializer

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradtape._src import nest
-from gradtape._src.arrays.symbolic import default_graph, graph_for_ops
+from gradtape._src.arrays.symbolic import current_graph, default_graph, graph_for_ops
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import control_flow, debugging
@@ -24,6 +24,7 @@ __all__ = [
     "add_to_collections",
     "assert_variables_initialized",
     "colocate_with",
+    "cond",
     "count_up_to",
     "get_local_variable",
     "get_variable_scope",
@@ -173,6 +174,21 @@ def Print(
     """Print values, and return the first argument."""
     print_(message or "", *data, summarize=3 if summarize is None else summarize)
     return convert(input_)
+
+
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Callable[[], Any] | None = None,
+    fn2: Callable[[], Any] | None = None,
+) -> Any:
+    """The result of one of two functions; outside of functions a single one comes without its list, if not `strict`."""
+    result = control_flow.cond(pred, fn1 if true_fn is None else true_fn, fn2 if false_fn is None else false_fn)
+    single = type(result) in (list, tuple) and len(result) == 1 and current_graph() is None
+    return result[0] if single and not strict else result
 
 
 def while_loop(
