@@ -212,7 +212,8 @@ class Derivative:
                 gradients[i] = dense
             else:
                 shape = slot.rows if sizes is None else evaluated(slot.rows, dict(sizes))
-                gradients[i] = SparseCotangent(dense, results[slot.first + 1], shape)
+                rows_at = SparseCotangent(dense, results[slot.first + 1], shape)
+                gradients[i] = rows_at.dense() if type(dense) is Batched else rows_at  # a Jacobian is dense
         return gradients
 
     def tangents(

@@ -209,7 +209,7 @@ def axes_of(axis: Any, rank: int, op: str = "Sum") -> Axes:
     axes = sorted(axis_of(a, rank, op) for a in given)
     if len(set(axes)) < len(axes):
         twice = next(a for a in axes if axes.count(a) > 1)
-        raise errors.invalid_argument(f"Invalid reduction arguments: Axes contains duplicate dimension: {twice}", op)
+        raise errors.refused_value(f"Invalid reduction arguments: Axes contains duplicate dimension: {twice}", op)
     return tuple(axes)
 
 

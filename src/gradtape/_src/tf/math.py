@@ -510,7 +510,9 @@ def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str, allowe
         raise errors.unsupported_dtype(op, wanted, allowed, "output_type")
     shape, at = tuple(x.array.shape), 0 if axis is None else _position(axis, op)
     if not -len(shape) <= at < len(shape):
-        raise errors.refused_value(f"Expected dimension in the range [{-len(shape)}, {len(shape)}), but got {at}", op)
+        late = len(shape) <= 1  # TensorFlow's functions look at the axis of more than a vector while they are traced
+        kind = errors.refused_value if late else errors.invalid_argument
+        raise kind(f"Expected dimension in the range [{-len(shape)}, {len(shape)}), but got {at}", op)
     at += len(shape) if at < 0 else 0
     if not shape[at]:
         raise errors.refused_value(f"Reduction axis {at} is empty in shape {errors.brackets(shape)}", op)
@@ -627,9 +629,8 @@ def _softmax_axis(x: Tensor, axis: Any, op: str) -> int:
         raise errors.unsupported_dtype(op, x.dtype, "half, bfloat16, float, double")
     rank, at = len(x.array.shape), -1 if axis is None else extent(axis, "axis", op)
     if not -rank <= at < rank:
-        raise errors.invalid_argument(
-            f"{op} axis {at} is not in [{-rank}, {rank}): logits must have at least 1 dimension", op
-        )
+        kind = errors.refused_value if rank else errors.invalid_argument
+        raise kind(f"{op} axis {at} is not in [{-rank}, {rank}): logits must have at least 1 dimension", op)
     return at + rank if at < 0 else at
 
 
