@@ -27,7 +27,7 @@ def test_cond():
     assert tf.cond(c(True), lambda: 1, lambda: 2) == 1
     assert tf.cond(c(0), lambda: 1, lambda: 2) == 2
     assert tf.cond(False, lambda: 1, lambda: None) is None
-    assert tf.cond(True, lambda: [3], lambda: 0) == 3
+    assert tf.cond(True, lambda: [3], lambda: [4]) == [3]
     assert plain(tf.cond(True, lambda: (c(1), [c(2)]), lambda: 0)) == (1, [2])
     x = tf.Variable(3.0)
     with tf.GradientTape() as tape:

@@ -109,7 +109,7 @@ def _staged() -> Any:
 
 
 def _single(result: Any) -> Any:
-    """A list or tuple of one thing counts as the thing, as in TensorFlow's eager `case`."""
+    """A list or tuple of one thing counts as the thing, as in TensorFlow's eager `case` where there is a choice."""
     return result[0] if type(result) in (list, tuple) and len(result) == 1 else result
 
 
@@ -179,7 +179,7 @@ def case(
         _assert_one(pairs)
         chosen = pairs[-1][1]  # in a program, which fails after it
     result = chosen()
-    return result if strict else _single(result)
+    return _single(result) if not strict and (default is not None or len(pairs) > 1) else result
 
 
 def _assert_one(pairs: list[Any]) -> None:
