@@ -238,6 +238,7 @@ def test_importing_brings_in_little_beside_numpy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     loaded = set(done.stdout.split())
     assert not loaded & {"hashlib", "secrets", "base64", "pathlib", "urllib.parse", "logging", "tempfile", "subprocess"}
+    assert not loaded & {"shutil", "lzma", "bz2", "zlib", "signal", "dataclasses", "copy"}
 
 
 def test_modules_of_primitives_import_those_that_their_rules_use():

@@ -18,7 +18,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ContextDecorator, _GeneratorContextManager
 from contextvars import ContextVar, copy_context
-from copy import copy
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -186,6 +185,8 @@ class settings(ContextDecorator):
         self._outer: tuple[list[tuple[ContextVar[Any], Any]], ...] = ()  # what to restore, for each entry
 
     def _recreate_cm(self) -> settings:
+        from copy import copy  # decorators are rare, and it is a module more (benchmark: import)
+
         again = copy(self)
         again._outer = ()
         return again

@@ -13,7 +13,6 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import nest
-from gradtape._src.autodiff import directional, jacobian as jacobians
 from gradtape._src.autodiff.arguments import (
     UnconnectedGradients,
     are_differentiable,
@@ -253,10 +252,10 @@ class Tape(RecordingTape):
         [[2.0, 0.0], [0.0, 4.0]]
         """
         if sparse is not False:
-            return sparsities().sparse_jacobian(
+            return _sparsities().sparse_jacobian(
                 self, target, sources, as_policy(unconnected_gradients), sparse, "auto" if mode == "reverse" else mode
             )
-        return jacobians.jacobian(
+        return _jacobians().jacobian(
             self, target, sources, as_policy(unconnected_gradients), parallel_iterations, experimental_use_pfor, mode
         )
 
@@ -278,7 +277,7 @@ class Tape(RecordingTape):
         >>> tape.batch_jacobian(y, x).numpy().tolist()
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
-        return jacobians.batch_jacobian(
+        return _jacobians().batch_jacobian(
             self, target, source, as_policy(unconnected_gradients), parallel_iterations, experimental_use_pfor
         )
 
@@ -314,7 +313,7 @@ class Tape(RecordingTape):
         >>> tape.batch_gradient(losses, w).numpy().tolist()
         [[-2.0, -4.0], [-6.0, -8.0]]
         """
-        return jacobians.batch_gradient(self, target, sources, output_gradients, as_policy(unconnected_gradients))
+        return _jacobians().batch_gradient(self, target, sources, output_gradients, as_policy(unconnected_gradients))
 
     @overload
     def jvp(
@@ -339,7 +338,7 @@ class Tape(RecordingTape):
         sources = unwrapped(sources)
         if isinstance(sources, (Tensor, Variable)) and isinstance(tangents, (list, tuple)):
             tangents = np.asarray(tangents, sources.dtype.as_numpy_dtype)
-        return directional.jvp(self, target, sources, tangents, as_policy(unconnected_gradients))
+        return _directional().jvp(self, target, sources, tangents, as_policy(unconnected_gradients))
 
     @overload
     def hessian(
@@ -375,8 +374,8 @@ class Tape(RecordingTape):
         [[4.0, 2.0], [2.0, 0.0]]
         """
         if sparse is not False:
-            return sparsities().sparse_hessian(self, target, sources, as_policy(unconnected_gradients), sparse)
-        return directional.hessian(self, target, sources, as_policy(unconnected_gradients))
+            return _sparsities().sparse_hessian(self, target, sources, as_policy(unconnected_gradients), sparse)
+        return _directional().hessian(self, target, sources, as_policy(unconnected_gradients))
 
     def sparsity(
         self,
@@ -415,7 +414,7 @@ class Tape(RecordingTape):
         >>> tape.jacobian(y, x, sparse=plan).values.numpy().tolist()
         [1.0, -4.0, 1.0, 1.0, -8.0, 1.0, 1.0, -12.0, 1.0]
         """
-        return sparsities().sparsity(self, target, sources, order=order, mode=mode, local=local, format=format)
+        return _sparsities().sparsity(self, target, sources, order=order, mode=mode, local=local, format=format)
 
     @overload
     def hvp(
@@ -437,7 +436,7 @@ class Tape(RecordingTape):
         >>> tape.hvp(y, x, tf.constant([1.0, 0.0])).numpy().tolist()
         [6.0, 0.0]
         """
-        return directional.hvp(self, target, sources, vectors, as_policy(unconnected_gradients))
+        return _directional().hvp(self, target, sources, vectors, as_policy(unconnected_gradients))
 
     def ggn_vp(
         self,
@@ -462,7 +461,7 @@ class Tape(RecordingTape):
         >>> print(tape.ggn_vp(loss, outputs, w, tf.constant([1.0, 0.0])).numpy().round(3))
         [0.043 0.065]
         """
-        return curvatures().ggn_vp(self, target, outputs, sources, vectors, as_policy(unconnected_gradients))
+        return _curvatures().ggn_vp(self, target, outputs, sources, vectors, as_policy(unconnected_gradients))
 
     def hessian_diagonal(self, target: Any, sources: Any, *, samples: int = 100, seed: int = 0) -> Estimate:
         """An estimate of the Hessian's diagonal by products with random signs, and its standard error.
@@ -483,7 +482,7 @@ class Tape(RecordingTape):
         >>> estimate.value.numpy().tolist(), estimate.error.numpy().tolist()
         ([6.0, 12.0], [0.0, 0.0])
         """
-        return curvatures().hessian_diagonal(self, target, sources, samples, seed)
+        return _curvatures().hessian_diagonal(self, target, sources, samples, seed)
 
     def hessian_trace(
         self, target: Any, sources: Any, *, samples: int = 100, method: str = "hutchinson", seed: int = 0
@@ -505,7 +504,7 @@ class Tape(RecordingTape):
         >>> tape.hessian_trace(y, x, samples=4)
         Estimate(value=18.0, error=0.0)
         """
-        return curvatures().hessian_trace(self, target, sources, samples, method, seed)
+        return _curvatures().hessian_trace(self, target, sources, samples, method, seed)
 
     # -- gradient calls -------------------------------------------------------------------------------------
 
@@ -575,15 +574,26 @@ class Tape(RecordingTape):
         """Some sources have no gradient."""
 
 
-def curvatures() -> Any:
-    """The module of Gauss-Newton products and estimates, which is loaded when it is first needed."""
-    from gradtape._src.autodiff import curvature
+# Modules that are imported by the first call that needs them (benchmark: import).
+def _jacobians() -> Any:
+    from gradtape._src.autodiff import jacobian
 
-    return curvature
+    return jacobian
 
 
-def sparsities() -> Any:
-    """The module of sparse derivatives, which is loaded when it is first needed."""
+def _directional() -> Any:
+    from gradtape._src.autodiff import directional
+
+    return directional
+
+
+def _sparsities() -> Any:
     from gradtape._src.autodiff import sparsity
 
     return sparsity
+
+
+def _curvatures() -> Any:
+    from gradtape._src.autodiff import curvature
+
+    return curvature
