@@ -41,6 +41,7 @@ class Library:
     needs    what else to install, with its own dependencies
     alone    what to install without dependencies, because TensorFlow is one of them
     theirs   the same, for the environment with TensorFlow only
+    without  packages of this Python that the library must not see, because it takes older versions of them
     tests    files and folders of its distribution, or () for the program in `library_programs`
     origin   the distribution that has the tests: "wheel" or "sdist", or the name of another project's
     options  arguments of pytest
@@ -53,6 +54,7 @@ class Library:
     needs: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
     theirs: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     origin: str = "wheel"
     options: tuple[str, ...] = ()
@@ -120,6 +122,7 @@ LIBRARIES = {
             "2.0.2",
             needs=("dm-tree", "tabulate", "wrapt<2", "absl-py"),
             tests=("sonnet",),
+            every=7,
         ),
         _library(
             "pennylane",
@@ -141,6 +144,8 @@ LIBRARIES = {
                 "pytest-xdist",
             ),
             alone=("pennylane-lightning==0.42.0",),
+            without=("jax",),
+            every=25,
             tests=(
                 "tests/workflow/interfaces/execute/test_tensorflow.py",
                 "tests/workflow/interfaces/qnode/test_tensorflow_autograph_qnode_shot_vector.py",
@@ -219,14 +224,15 @@ def _environment(library: Library, side: Side, folder: Path) -> Path:
     python = place / "bin" / "python"
     done = place / "installed.json"
     theirs = library.theirs if side.name == "tensorflow" else ()
-    wanted = [library.name, library.version, *library.needs, *library.alone, *theirs]
+    wanted = [library.name, library.version, *library.needs, *library.alone, *theirs, *library.without]
     if done.exists() and json.loads(done.read_text()) == wanted:
         return python
     shutil.rmtree(place, ignore_errors=True)
     venv.create(place, with_pip=False, symlinks=True)
     base = _output(side.python, "-c", "import site; print(site.getsitepackages()[0])")
     own = _output(str(python), "-c", "import site; print(site.getsitepackages()[0])")
-    Path(own, "base.pth").write_text(f"import site; site.addsitedir({base!r})\n")
+    seen = _selection(Path(base), place / "base", library.without) if library.without else base
+    Path(own, "base.pth").write_text(f"import site; site.addsitedir({str(seen)!r})\n")
     needs = ["pytest", *library.needs]
     _pip(python, *needs)
     _pip(python, "--no-deps", f"{library.name}=={library.version}", *library.alone, *theirs)
@@ -234,6 +240,15 @@ def _environment(library: Library, side: Side, folder: Path) -> Path:
         raise SystemExit(f"{library.name}: pip has installed TensorFlow beside gradtape; list it in `alone`")
     done.write_text(json.dumps(wanted))
     return python
+
+
+def _selection(packages: Path, place: Path, without: tuple[str, ...]) -> Path:
+    """A folder of links to all packages but some."""
+    place.mkdir()
+    for entry in packages.iterdir():
+        if not entry.name.startswith(without):
+            (place / entry.name).symlink_to(entry)
+    return place
 
 
 _FIND_TENSORFLOW = """
@@ -342,7 +357,7 @@ def record(library: Library, side: Side, outcomes: dict[str, str], folder: Path)
 def _kind(library: Library) -> str:
     if not library.own_tests:
         return "programs"
-    return "its own" if library.every == 1 else f"every {library.every}th of its own"
+    return "its own" if library.every == 1 else f"1 in {library.every} of its own"
 
 
 def _counts(library: Library, ours: dict[str, str] | None, theirs: dict[str, str] | None) -> dict[str, Any]:

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gradtape"
 
 SOURCES = {  # public module: its implementation
+    "audio": "tf.audio",
     "autodiff": "solvers.public",
     "bitwise": "tf.bitwise",
     "config": "tf.config",

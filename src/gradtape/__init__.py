@@ -222,6 +222,7 @@ def install_as_tensorflow() -> None:
 # -- what is loaded when it is first used ----------------------------------------------------------------------------
 _LAZY_MODULES = (
     "autograph",
+    "audio",
     "bitwise",
     "config",
     "data",
@@ -308,7 +309,7 @@ _LAZY_NAMES = _homes_of(
 _LAZY_NAMES |= _LAZY_FUNCTIONS
 
 
-_ALSO_IN_V1 = {"autograph", "bitwise", "image", "io", "quantization", "signal", "test"}
+_ALSO_IN_V1 = {"audio", "autograph", "bitwise", "image", "io", "quantization", "signal", "test"}
 _ALSO_IN_V1 |= {"debugging", "linalg", "math", "nn", "random"}
 _ALSO_IN_V1 |= {"Graph", "Operation", "fftnd", "ifftnd", "irfftnd", "rfftnd", *_LAZY_FUNCTIONS}
 """What `tf.compat.v1` has of the names above; the others are other things there, or are loaded by it."""
@@ -345,6 +346,7 @@ def _load(name: str) -> _typing.Any:
 if _typing.TYPE_CHECKING:
     compat: _typing.Any
     from gradtape import (
+        audio as audio,
         autograph as autograph,
         bitwise as bitwise,
         config as config,

@@ -865,3 +865,9 @@ def test_random_functions_follow_their_seeds():
     dropped = layers.Dropout(0.5, seed=1)(tf.ones((1000,)), training=True).numpy()
     assert set(np.unique(dropped)) == {0.0, 2.0}
     assert 400 < np.count_nonzero(dropped) < 600
+
+
+def test_names_of_keras_that_tensorflow_leaves_out():
+    for name in ("mean_squared_error", "mean_absolute_error", "kl_divergence", "log_cosh"):
+        assert getattr(tf.keras.losses, name) is getattr(keras.losses, name)
+    assert tf.keras.metrics.mean_squared_error is tf.losses.mean_squared_error

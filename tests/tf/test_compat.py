@@ -215,3 +215,11 @@ def test_the_structure_of_what_xla_compiles():
     assert compiled(lambda x: (x, x + 1.0)) == [1.0, 2.0]
     assert compiled(lambda x: {"b": x, "a": x + 1.0}) == {"a": 2.0, "b": 1.0}
     assert compiled(lambda x: (x, [x + 1.0])) == (1.0, [2.0])
+
+
+def test_v2_has_every_name_and_the_switch_that_programs_of_both_versions_call():
+    assert tf.compat.v2.enable_v2_behavior() is None
+    assert not hasattr(tf, "enable_v2_behavior")
+    assert tf.compat.v2.math is tf.math
+    assert tf.compat.v1.compat.v2.Variable is tf.compat.v2.compat.v2.Variable is tf.Variable
+    assert {"enable_v2_behavior", "GradientTape"} <= set(dir(tf.compat.v2))

@@ -121,7 +121,8 @@ def test_hamiltonian_monte_carlo():
     import tensorflow_probability as tfp
 
     model = gpflow.models.GPR((X, Y), gpflow.kernels.Matern52(lengthscales=0.3))
-    model.kernel.lengthscales.prior = tfp.distributions.Gamma(np.float64(1.0), np.float64(1.0))
+    for parameter in model.trainable_parameters:
+        parameter.prior = tfp.distributions.Gamma(np.float64(1.0), np.float64(1.0))
     helper = gpflow.optimizers.SamplingHelper(model.log_posterior_density, model.trainable_parameters)
     kernel = tfp.mcmc.HamiltonianMonteCarlo(helper.target_log_prob_fn, num_leapfrog_steps=3, step_size=0.02)
 

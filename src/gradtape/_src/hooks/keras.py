@@ -60,7 +60,14 @@ _TEXT_LAYERS = (
     "feature_space", "hashed_crossing", "hashing", "index_lookup", "integer_lookup", "string_lookup",
     "text_vectorization",
 )  # fmt: skip
+_ALL_OF_KERAS = """
+import keras.{0} as _own
+globals().update({{name: getattr(_own, name) for name in dir(_own) if name[0] != "_" and name not in globals()}})
+"""
+"""TensorFlow's view of Keras leaves out names that Keras has, such as `losses.mean_squared_error`."""
+
 _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFlow, when they are used
+    **{f"{PUBLIC}.{name}": _ALL_OF_KERAS.format(name) for name in ("losses", "metrics")},
     "keras.src.backend.common.dtypes": "PYTHON_DTYPES_MAP['int'] = 'int64'",  # an optimizer's steps, as TensorFlow's
     "keras.src.export.tfsm_layer": (
         "import gradtape as tf\nfrom gradtape._src.keras_backend.interface import BackendAsTensorFlow\n"

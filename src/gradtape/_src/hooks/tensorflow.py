@@ -39,7 +39,7 @@ from gradtape._src.reasons import missing_sentence
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import specs
-from gradtape._src.tf.compat import like_tensorflow
+from gradtape._src.tf.compat import SecondVersion, like_tensorflow
 from gradtape._src.tf.tensor_array import TensorArray
 from gradtape._src.variable import Variable
 
@@ -118,7 +118,8 @@ class _TensorFlow(ModuleType):
         self.version = like_tensorflow(version, f"{_ALIAS}.version")
         self.__internal__ = internal_names()
         self.compat = ModuleType(f"{_ALIAS}.compat", self._gradtape.compat.__doc__)
-        self.compat.__dict__.update({**vars(self._gradtape.compat), "v2": self, "__name__": f"{_ALIAS}.compat"})
+        self.compat.__dict__.update(vars(self._gradtape.compat), __name__=f"{_ALIAS}.compat")
+        self.compat.v2 = SecondVersion(self, self.compat)
 
     def __getattr__(self, name: str) -> Any:
         """What is loaded when it is first used, and what was put into gradtape since."""

@@ -121,7 +121,7 @@ TABLE: dict[str, str] = {
     "distribute.distribution_strategy_context": _STRATEGY,
     "distribute.mirrored_strategy": _STRATEGY,
     "distribute.reduce_util": _STRATEGY,
-    "distribute.values": _STRATEGY,
+    "distribute.values": "PerReplica=gradtape._src.distribute.values.PerReplica tf.distribute",
     "eager.backprop": "GradientTape=tf.GradientTape tf",
     "eager.context": _CONTEXT,
     "eager.def_function": "function=tf.function",

@@ -398,6 +398,22 @@ def _functions(v1: ModuleType) -> dict[str, Any]:
     }
 
 
+class SecondVersion(ModuleType):
+    """`tf.compat.v2`: every name of `tf`, and the switch that programs of both versions call."""
+
+    def __init__(self, root: ModuleType, compat: ModuleType) -> None:
+        super().__init__(f"{compat.__name__}.v2", root.__doc__)
+        self.__dict__.update(_root=root, compat=compat, enable_v2_behavior=_enabled, __path__=[])
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return [public for public in dir(self) if not public.startswith("_")]
+        return getattr(vars(self)["_root"], name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(vars(self)["_root"]), "enable_v2_behavior"})
+
+
 def build(root: ModuleType, names_of_root: Iterable[str]) -> ModuleType:
     """The namespace `compat`, made of the finished root; v1 has these names of it."""
     compat = ModuleType(f"{root.__name__}.compat", __doc__)
@@ -428,6 +444,6 @@ def build(root: ModuleType, names_of_root: Iterable[str]) -> ModuleType:
     shown = like_tensorflow(version, f"{v1.__name__}.version")
     v1.__dict__.update({n: v for n, v in vars(shown).items() if n.isupper()}, version=shown)
     v1.__dict__["__version__"] = version.TENSORFLOW
-    compat.v1, compat.v2 = v1, root  # type: ignore[attr-defined]
+    compat.v1, compat.v2, v1.compat = v1, SecondVersion(root, compat), compat  # type: ignore[attr-defined]
     compat.__dict__.update(_functions(v1))
     return compat
