@@ -2,7 +2,8 @@
 
 `tf_keras` is Keras 2, built on TensorFlow's private code. What both versions have is there under its name, below
 `tf_keras` and `tf_keras.api._v1.keras`, so that libraries which import Keras 2 by that name get layers, optimizers and
-initializers. What only Keras 2 has is missing, and the error says so.
+initializers. What only Keras 2 has is missing, and the error says so. `optimizers.Optimizer`, which libraries make
+subclasses of, takes Keras 2's arguments.
 """
 
 from __future__ import annotations
@@ -27,6 +28,31 @@ def _register_symbolic_tensor_type(symbolic_tensor_type: type) -> None:
 _FUNCTIONS = {"__internal__.utils": {"register_symbolic_tensor_type": _register_symbolic_tensor_type}}
 
 
+@functools.cache
+def _optimizer() -> type:
+    """The base class of optimizers as Keras 2 calls it: the name comes first, and subclasses have the learning rate."""
+    base: Any = importlib.import_module("gradtape").keras.optimizers.Optimizer
+
+    class OfEitherVersion(type(base)):  # type: ignore[misc]
+        """Lets every optimizer of Keras 3 be an instance of the class."""
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, base) if cls is Optimizer else super().__instancecheck__(instance)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, base) if cls is Optimizer else super().__subclasscheck__(subclass)
+
+    class Optimizer(base, metaclass=OfEitherVersion):  # type: ignore[misc]
+        def __init__(self, name: str, weight_decay: Any = 0, *args: Any, **kwargs: Any) -> None:
+            names = ("clipnorm", "clipvalue", "global_clipnorm", "use_ema", "ema_momentum", "ema_overwrite_frequency")
+            kwargs.update(zip(names, args, strict=False))
+            kwargs.pop("jit_compile", None)
+            super().__init__(0.001, name=name, weight_decay=weight_decay or None, **kwargs)
+
+    Optimizer.__module__, Optimizer.__qualname__ = f"{NAME}.optimizers", "Optimizer"
+    return Optimizer
+
+
 class _Module(ModuleType):
     """A module of Keras 2: the names that Keras 3 has at the same place."""
 
@@ -37,6 +63,8 @@ class _Module(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         inner, found = vars(self)["_inner"], vars(self)["_found"]
+        if (inner, name) == ("optimizers", "Optimizer"):
+            return _optimizer()
         if not name.startswith("__") and hasattr(found, name):
             return getattr(found, name)
         if name in _FUNCTIONS.get(inner, {}):
