@@ -184,7 +184,7 @@ class Own(tf_keras.optimizers.Optimizer):
         super().__init__(name, 0, 1.0)
         self.gamma = gamma
 assert (Own(0.5).name, Own(0.5).clipnorm) == ("Own", 1.0) and isinstance(Own(0.5), tf.keras.optimizers.Optimizer)
-assert isinstance(tf_keras.optimizers.Adam(), tf_keras.optimizers.Optimizer) and issubclass(Own, v1.optimizers.Optimizer)
+assert isinstance(tf_keras.optimizers.Adam(), v1.optimizers.Optimizer) and issubclass(Own, v1.optimizers.Optimizer)
 assert not isinstance(tf_keras.optimizers.Adam(), Own) and not isinstance(1, tf_keras.optimizers.Optimizer)
 for missing in (lambda: old.dense, lambda: tf_keras.nothing):
     try:

@@ -65,6 +65,8 @@ class _Module(ModuleType):
         inner, found = vars(self)["_inner"], vars(self)["_found"]
         if (inner, name) == ("optimizers", "Optimizer"):
             return _optimizer()
+        if (inner, name) == ("", "optimizers"):
+            return find("optimizers")
         if not name.startswith("__") and hasattr(found, name):
             return getattr(found, name)
         if name in _FUNCTIONS.get(inner, {}):
