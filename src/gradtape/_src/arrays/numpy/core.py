@@ -712,13 +712,14 @@ def matmul(
     uses one for all but large products: see `blas.py`. Small ones are decided here (benchmarks: rnn, mlp32).
     """
     if x.ndim == 2 == y.ndim and (x.dtype is _FLOAT32 or x.dtype.char in "fd"):
-        if SEVERAL and not threads_are_set and (x.shape[1] if adjoint_x else len(x)) * y.size > ALWAYS_ALONE:
+        rows = x.T if adjoint_x else x
+        if SEVERAL and not threads_are_set and len(rows) * y.size > ALWAYS_ALONE:
             return _product_by_size(x, y, adjoint_x, adjoint_y, out)
         if adjoint_x:
             if len(x) > _TALL and not adjoint_y and _is_tall(x, y):
                 return _tall_product(x, y)
             y = y.T if adjoint_y else y
-            return np.matmul(x.T, y) if out is None else np.matmul(x.T, y, out)
+            return np.matmul(rows, y) if out is None else np.matmul(rows, y, out)
         if adjoint_y and 8 <= len(x) <= 64 and len(y) >= 256 <= x.shape[1] and x.dtype is _FLOAT32:
             # A few rows times the transpose of a larger matrix: OpenBLAS takes up to twice as long as for the product
             # of the matrix and the rows, turned round (benchmark: mlp32).

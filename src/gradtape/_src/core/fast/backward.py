@@ -107,8 +107,11 @@ def _pass(  # noqa: C901 - a call for each record costs more than its kernel (be
         elif kept_uids is not None and output in kept_uids:
             found[output] = g
         if dtype is fast_dtype and (
-            (type(g) is ndarray and (fast := op.fast) is not None)
-            or (type(g) is Lazy and (fast := op.recorder_fast or recorder_fast(op)) is not None)
+            fast := op.fast
+            if type(g) is ndarray
+            else (op.recorder_fast or recorder_fast(op))
+            if type(g) is Lazy
+            else None
         ):
             # One or two operands of an elementwise op, without loop and vjps (benchmark: chain).
             rule, slot, second = fast
