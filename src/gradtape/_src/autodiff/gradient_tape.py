@@ -506,6 +506,90 @@ class Tape(RecordingTape):
         """
         return _curvatures().hessian_trace(self, target, sources, samples, method, seed)
 
+    def taylor(
+        self,
+        target: Any,
+        sources: Any,
+        order: int,
+        directions: Any = None,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The target and its derivatives of order 1, 2, … along a direction, in one forward pass (Taylor mode).
+
+        These are the derivatives of `t -> target(sources + t * directions)` at t = 0. The cost grows with the square of
+        the order; that of nested tapes doubles with each order.
+
+        Args:
+          target: A tensor, or a structure of them.
+          sources: A tensor or variable, or a structure of them.
+          order: The number of derivatives.
+          directions: Tensors like the sources; ones by default: where each number of the target depends on one number
+            of the source, as in elementwise functions and in networks of one input, these are its derivatives.
+          unconnected_gradients: "none" or "zero": what stands for derivatives of a target that does not depend on the
+            sources.
+
+        Returns:
+          A list of `order + 1` tensors, beginning with the target; for a structure of targets, one list for each.
+
+        >>> import gradtape as tf
+        >>> x = tf.constant([0.0, 1.0])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x**4
+        >>> [d.numpy().tolist() for d in tape.taylor(y, x, order=4)]
+        [[0.0, 1.0], [0.0, 4.0], [0.0, 12.0], [0.0, 24.0], [24.0, 24.0]]
+        """
+        return _taylor_mode().taylor(self, target, sources, order, directions, as_policy(unconnected_gradients))
+
+    def laplacian(
+        self,
+        target: Any,
+        source: Any,
+        batch: bool = False,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The sum of the second derivatives of a target by each number of a source, without the Hessian.
+
+        One forward pass carries the value, all first derivatives and the sum of the second ones (forward Laplacian).
+
+        Args:
+          target: A tensor.
+          source: A tensor or variable.
+          batch: Whether the first axis of target and source counts points that do not depend on each other, as in
+            `batch_jacobian`: the result is then the Laplacian at each point.
+          unconnected_gradients: "none" or "zero".
+
+        >>> import gradtape as tf
+        >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = tf.reduce_sum(x**3, axis=1)
+        >>> tape.laplacian(y, x, batch=True).numpy().tolist()
+        [18.0, 42.0]
+        """
+        return _taylor_mode().laplacian(self, target, source, batch, as_policy(unconnected_gradients))
+
+    def biharmonic(
+        self,
+        target: Any,
+        source: Any,
+        batch: bool = False,
+        unconnected_gradients: Any = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The Laplacian of the Laplacian: the sum of the fourth derivatives by x_i twice and x_j twice.
+
+        One forward pass in Taylor mode along n² directions, for n numbers; the arguments are those of `laplacian`.
+
+        >>> import gradtape as tf
+        >>> x = tf.constant([1.0, 2.0])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x[0] ** 2 * x[1] ** 2
+        >>> tape.biharmonic(y, x).numpy().round(4)
+        np.float32(8.0)
+        """
+        return _taylor_mode().biharmonic(self, target, source, batch, as_policy(unconnected_gradients))
+
     # -- gradient calls -------------------------------------------------------------------------------------
 
     def _recorded_gradient(self, target: Any, sources: list[Any]) -> list[Any]:
@@ -597,3 +681,9 @@ def _curvatures() -> Any:
     from gradtape._src.autodiff import curvature
 
     return curvature
+
+
+def _taylor_mode() -> Any:
+    from gradtape._src.autodiff import taylor
+
+    return taylor

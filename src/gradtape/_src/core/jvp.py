@@ -47,6 +47,8 @@ def push(
         pushed = _differential(op, given, values, attrs, shapes, inputs, traced)
     elif op.linear and len(op.args) == 1:
         pushed = getattr(namespace_of(given[0]), op.name)(given[0], **attrs)
+    elif op.multilinear:
+        pushed = _by_factors(op, given, _saved(values, traced), attrs)
     else:
         pushed = None
     if pushed is None:
@@ -93,6 +95,19 @@ def _differential(
         part = rule(t, *args)
         total = part if total is None else total + part
     return narrowed(total, dtype)
+
+
+def _by_factors(op: Op, given: list[Any], saved: list[Any], attrs: dict[str, Any]) -> Any:
+    """A product is linear in each factor: the sum over the factors that have a tangent."""
+    total = None
+    for i, t in enumerate(given):
+        if t is not None:
+            factors = [*saved[:i], t, *saved[i + 1 : len(given)]]
+            if any(factor is None for factor in factors):
+                return None
+            part = getattr(common_namespace(factors), op.name)(*factors, **attrs)
+            total = part if total is None else total + part
+    return total
 
 
 def _transposed(

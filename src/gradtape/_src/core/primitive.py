@@ -54,6 +54,8 @@ HAZARDS = {
 class Op:
     """A primitive: its kernel, rules and properties.
 
+    `linear` says that it is linear in all inputs together, `multilinear` in each of them, as a product is.
+    `inverts` are the position of the matrix and the product, of a primitive whose result solves `matrix * out = right`.
     `outputs` is 0 for one output, else their number (-1: it varies); a rule's g is then a list.
     `listed` is false for records of whole programs (a compiled call, a branch, a loop), which have no kernel.
     `hinted` marks a primitive of two operands whose first one alone decides about the dtype of a plain second one.
@@ -88,6 +90,7 @@ class Op:
         "hazards",
         "hinted",
         "instead",
+        "inverts",
         "jvp",
         "keep",
         "kernel",
@@ -95,6 +98,7 @@ class Op:
         "linear",
         "may_raise",
         "moves_only",
+        "multilinear",
         "name",
         "names",
         "nan_free",
@@ -128,6 +132,8 @@ class Op:
         kernel: Callable[..., Any] | None = None,
         elementwise: bool = False,
         linear: bool = False,
+        multilinear: bool = False,
+        inverts: tuple[int, Callable[..., Any]] | None = None,
         outputs: int = 0,
         kinds: str = "",
         batch: Callable[..., Any] | None = None,
@@ -157,6 +163,7 @@ class Op:
         # What it is
         self.name, self.args, self.outputs = name, tuple(args), outputs
         self.elementwise, self.linear, self.kinds, self.hinted = elementwise, linear, kinds, hinted
+        self.multilinear, self.inverts = multilinear, inverts
         self.may_raise, self.unregistered, self.structure, self.explain = may_raise, unregistered, structure, explain
         # Its derivatives: a rule for each input or one for all of them, and what a record saves for them
         self.rules, self.jvp, self.trusted = tuple(rules), jvp, trusted

@@ -121,8 +121,8 @@ def _vjp_of_all_inputs(op: Op, g: Any, needed: list[Any], saved: list[Any], attr
 
 def _conjugated(rule: Rule, g: Any, arguments: list[Any]) -> Any:
     """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
-    xp = namespace_of(g)
-    return xp.conj(rule(xp.conj(g), *arguments))
+    found = rule(namespace_of(g).conj(g), *arguments)
+    return namespace_of(found).conj(found)
 
 
 def _dense(g: Any) -> Any:

@@ -167,21 +167,6 @@ def _filter_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], *, gr
     return Batched(xp.reshape(wide, shape=(images * count, *front, channels)), level)
 
 
-def _bilinear(name: str) -> Any:
-    """Forward mode: linear in each of the two."""
-
-    def jvp(given: list[Any], values: list[Any], attrs: dict[str, Any], tangents: Any) -> Any:
-        (tx, ty), (x, y) = given, values[:2]
-        parts = [
-            getattr(namespace_of(t), name)(*pair, **attrs)
-            for t, pair in ((tx, (tx, y)), (ty, (x, ty)))
-            if t is not None and pair[0] is not None and pair[1] is not None
-        ]
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-    return jvp
-
-
 # -- index sets: what a window sees ----------------------------------------------------------------------------------
 def _how(call: OpCall, window: Any) -> dict[str, Any]:
     return {"window": window, **{name: call.attrs[name] for name in ("strides", "dilations", "padding")}}
@@ -258,7 +243,7 @@ conv = primitive(
     tf_name="Conv2D",
     batch=_conv_batch,
     block_diagonal=_keeps_images_apart("conv"),
-    jvp=_bilinear("conv"),
+    multilinear=True,
     structure=_conv_structure,
     category="linear algebra",
     hazards=("product",),
@@ -273,7 +258,7 @@ conv_input_grad = primitive(
     tf_name="Conv2DBackpropInput",
     batch=_input_batch,
     block_diagonal=_keeps_images_apart("conv_input_grad"),
-    jvp=_bilinear("conv_input_grad"),
+    multilinear=True,
     structure=_input_structure,
     category="linear algebra",
     doc="The transpose of conv with respect to the images.",
@@ -286,7 +271,7 @@ conv_filter_grad = primitive(
     tf_name="Conv2DBackpropFilter",
     batch=_filter_batch,
     block_diagonal=_filter_block_diagonal,
-    jvp=_bilinear("conv_filter_grad"),
+    multilinear=True,
     structure=_filter_structure,
     category="linear algebra",
     doc="The transpose of conv with respect to the filters.",

@@ -169,6 +169,15 @@ def _against(xp: Any, of_y: Any, out: Any, flipped: bool) -> Any:
     return -xp.matmul(first, second, adjoint_x=False, adjoint_y=True)
 
 
+def _times(xp: Any, x: Any, out: Any, *, adjoint: bool) -> Any:
+    return xp.matmul(x, out, adjoint_x=adjoint, adjoint_y=False)
+
+
+def _triangle_times(xp: Any, x: Any, out: Any, *, lower: bool, adjoint: bool) -> Any:
+    mask = np.tri(x.shape[-1], dtype=bool)
+    return _times(xp, xp.where(mask if lower else mask.T, x, 0), out, adjoint=adjoint)
+
+
 def _solve_vjp(xp, g, needs, x, y, out, *, adjoint):
     of_y = xp.solve(x, g, adjoint=not adjoint)
     return [None if needs[0] is None else _against(xp, of_y, out, adjoint), of_y]
@@ -182,6 +191,7 @@ solve = primitive(
     tf_name="MatrixSolve",
     vjp_all=_solve_vjp,
     vjp_all_saves=frozenset({0, 2}),
+    inverts=(0, _times),
     batch=_solver_batch("solve"),
     structure=solves,
     category="linear algebra",
@@ -207,6 +217,7 @@ triangular_solve = primitive(
     tf_name="MatrixTriangularSolve",
     vjp_all=_triangular_solve_vjp,
     vjp_all_saves=frozenset({0, 2}),
+    inverts=(0, _triangle_times),
     batch=_solver_batch("triangular_solve"),
     structure=solves,
     category="linear algebra",
@@ -252,6 +263,12 @@ def _tridiagonal_vjp(xp, g, needs, x, y, out):
     return [-xp.concatenate(*bands, axis=len(bands[0].shape) - 2), of_y]
 
 
+def _bands_times(xp: Any, x: Any, out: Any) -> Any:
+    """The product of tridiagonal matrices, given by their bands, with columns."""
+    upper, main, lower = (xp.reshape(_pick(x, i, xp), shape=(*x.shape[:-2], x.shape[-1], 1)) for i in range(3))
+    return upper * _shift(out, xp, -1, axis=-2) + main * out + lower * _shift(out, xp, 1, axis=-2)
+
+
 tridiagonal_solve = primitive(
     "tridiagonal_solve",
     ("x", "y"),
@@ -259,6 +276,7 @@ tridiagonal_solve = primitive(
     None,
     vjp_all=_tridiagonal_vjp,
     vjp_all_saves=frozenset({0, 2}),
+    inverts=(0, _bands_times),
     batch=_solver_batch("tridiagonal_solve"),
     structure=solves,
     category="linear algebra",

@@ -96,17 +96,6 @@ def _outer_products(shape: tuple[int, ...], x: Any, y: Any) -> Any:
     return out.reshape(shape)
 
 
-def _matmul_jvp(given: list[Any], values: list[Any], attrs: Any, tangents: Any) -> Any:
-    """A product is linear in each factor."""
-    (tx, ty), (x, y) = given, values[:2]
-    parts = [
-        namespace_of(t).matmul(*pair, **attrs)
-        for t, pair in ((tx, (tx, y)), (ty, (x, ty)))
-        if t is not None and pair[0] is not None and pair[1] is not None
-    ]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-
 def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = False) -> Exception | None:
     """Why two arrays cannot be multiplied, in TensorFlow's words."""
     if len(a.shape) < 2 or len(b.shape) < 2:
@@ -152,7 +141,7 @@ matmul, plain_matmul, matmul_operator = product(
     kinds="fciu",
     batch=_matmul_batch,
     block_diagonal=_matmul_block_diagonal,
-    jvp=_matmul_jvp,
+    multilinear=True,
     explain=_matmul_problem,
     hinted=True,
     structure=_matmul_structure,
@@ -305,6 +294,7 @@ einsum = primitive(
     (),
     vjp_all=_einsum_vjp,
     vjp_all_saves=range(60),
+    multilinear=True,
     batch=_einsum_batch,
     structure=_einsum_structure,
     category="linear algebra",

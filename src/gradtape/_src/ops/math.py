@@ -30,17 +30,17 @@ def zero(g: Any, xp: Any) -> Any:
 add = binary(
     "add", lambda g: g, lambda g: g, tf_name="AddV2", kinds="fciuO", hinted=True,
     names=("add", "math.add"), doc="x + y, elementwise.", example=("tf.add([1.0, 2.0], 0.5)", "[1.5 2.5]"),
-    hazards=("sum",), nan_free=True,
+    hazards=("sum",), nan_free=True, linear=True,
 )  # fmt: skip
 subtract = binary(
     "subtract", lambda g: g, lambda g: -g, tf_name="Sub",
     names=("subtract", "math.subtract"), doc="x - y, elementwise.",
-    example=("tf.subtract([1.0, 2.0], 0.5)", "[0.5 1.5]"), hazards=("sum",), nan_free=True,
+    example=("tf.subtract([1.0, 2.0], 0.5)", "[0.5 1.5]"), hazards=("sum",), nan_free=True, linear=True,
 )  # fmt: skip
 multiply = binary(
     "multiply", lambda g, y: g * y, lambda g, x: x * g, tf_name="Mul",
     names=("multiply", "math.multiply"), doc="x * y, elementwise.",
-    example=("tf.multiply([1.0, 2.0], 3.0)", "[3. 6.]"), hazards=("product",), nan_free=True,
+    example=("tf.multiply([1.0, 2.0], 3.0)", "[3. 6.]"), hazards=("product",), nan_free=True, multilinear=True,
 )  # fmt: skip
 
 
@@ -56,16 +56,17 @@ def _divide_dy(g: Any, y: Any, out: Any) -> Any:
 divide = binary(
     "divide", lambda g, y: g / y, _divide_dy, tf_name="RealDiv",
     names=("divide",), doc="x / y, elementwise.", hazards=("division",),
+    inverts=(1, lambda xp, y, out: y * out),
 )  # fmt: skip
 divide_no_nan = binary(
     "divide_no_nan", lambda g, y, xp: xp.divide_no_nan(g, y), lambda g, y, out, xp: -g * xp.divide_no_nan(out, y),
     tf_name="DivNoNan", kinds="fc", kernel=elementwise.divide_no_nan,
-    names=("math.divide_no_nan",), doc="x / y, and 0 where y is 0.",
+    names=("math.divide_no_nan",), doc="x / y, and 0 where y is 0.", inverts=(1, lambda xp, y, out: y * out),
 )  # fmt: skip
 negative = unary(
     "negative", lambda g: -g, tf_name="Neg", kinds="fci",
     names=("negative", "math.negative"), doc="-x.", example=("tf.negative([1.0, -2.0])", "[-1.  2.]"), nan_free=True,
-    sparse=True,
+    sparse=True, linear=True,
 )  # fmt: skip
 
 
@@ -79,7 +80,7 @@ square = unary(
 multiply_no_nan = binary(
     "multiply_no_nan", lambda g, y, xp: xp.multiply_no_nan(g, y), lambda g, x, xp: xp.multiply_no_nan(x, g),
     kernel=elementwise.multiply_no_nan, tf_name="MulNoNan", kinds="fc",
-    names=("math.multiply_no_nan",), doc="x * y, and 0 where y is 0.",
+    names=("math.multiply_no_nan",), doc="x * y, and 0 where y is 0.", multilinear=True,
 )  # fmt: skip
 reciprocal = unary(
     "reciprocal", lambda g, out, xp: xp.multiply_no_nan(-out * out, g),
@@ -421,7 +422,7 @@ isfinite = unary(
 _where = Op(
     "where", ("condition", "x", "y"),
     (None, lambda g, condition, xp: xp.where(condition, g, 0), lambda g, condition, xp: xp.where(condition, 0, g)),
-    tf_name="SelectV2", elementwise=True, kinds="any",
+    tf_name="SelectV2", elementwise=True, kinds="any", linear=True,
     names=("where",), doc="x where a condition holds, y elsewhere.", category="indexing", nan_free=True,
 )  # fmt: skip
 
@@ -450,7 +451,7 @@ imag = linear(
 )  # fmt: skip
 complex_ = primitive(
     "complex", ("x", "y"), lambda g, xp: xp.real(g), lambda g, xp: xp.imag(g), elementwise=True, kinds="f",
-    jvp=lambda given, values, attrs, tangents: _complex_jvp(*given),
+    jvp=lambda given, values, attrs, tangents: _complex_jvp(*given), linear=True,
     names=("complex",), doc="Complex numbers of real and imaginary parts.",
 )  # fmt: skip
 

@@ -137,8 +137,8 @@ def _rounded_once(vjp: VJP) -> VJP:
 
 def _conjugated(rule: Rule, g: Any, args: list[Any]) -> Any:
     """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
-    xp = namespace_of(g)
-    return xp.conj(rule(xp.conj(g), *args))
+    found = rule(namespace_of(g).conj(g), *args)
+    return namespace_of(found).conj(found)
 
 
 def _narrow(c: Any, g: Any) -> Any:

@@ -1,0 +1,263 @@
+"""Derivatives of high order along directions, from the records of a tape: Taylor mode, Laplacians, biharmonics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradtape._src import nest
+from gradtape._src.arrays import namespace_of
+from gradtape._src.arrays.batched import Batched
+from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of
+from gradtape._src.autodiff.directional import direction
+from gradtape._src.autodiff.rows import chunks, next_level, only_tensor, or_zeros, row_bytes
+from gradtape._src.conversion import wrap
+from gradtape._src.core.primitive import numpy_dtype, registry
+from gradtape._src.core.series import Series, constant, extend, scaled, sum_over_directions
+from gradtape._src.core.tape import Record
+from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.tensor import Tensor, is_differentiable
+
+if TYPE_CHECKING:
+    from gradtape._src.autodiff.gradient_tape import Tape
+    from gradtape._src.autodiff.recording import Recording
+
+MOST_ORDERS = 170
+"""The factorial of a larger number is not a float64."""
+
+
+def taylor(tape: Tape, target: Any, sources: Any, order: int, directions: Any, policy: UnconnectedGradients) -> Any:
+    """See `GradientTape.taylor`."""
+    _check_order(order)
+    recording = tape._require_record()
+    flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
+    targets = [only_tensor("target", t) for t in nest.flatten(target)]
+    if directions is None:
+        given = [np.ones(array_of(s).shape, array_of(s).dtype) for s in flat]
+    else:
+        nest.assert_same_structure(sources, directions)
+        given = nest.flatten(directions)
+    steps = [direction(s, d) for s, d in zip(flat, given, strict=True)]
+    with tape._gradient_call("taylor") as traced, float_errors_ignored():
+        start: dict[int, Any] = {}
+        for source, step in zip(flat, steps, strict=True):
+            if is_differentiable(array_of(source)):
+                t = step if traced else step.array
+                start[source.uid] = start[source.uid] + t if source.uid in start else t
+        found = _expanded(recording, _lines(flat, start), targets, order, traced)
+        results = [_derivatives(found.get(t.uid), t, order, policy) for t in targets]
+    return nest.pack_sequence_as(target, results) if nest.is_nested(target) else results[0]
+
+
+def laplacian(tape: Tape, target: Any, source: Any, batch: bool, policy: UnconnectedGradients) -> Any:
+    """See `GradientTape.laplacian`."""
+    recording, target, source = _of_one(tape, target, source, batch)
+    total = None
+    with tape._gradient_call("laplacian") as traced, float_errors_ignored():
+        for rows in _unit_directions(recording, target, source, batch, traced):
+            line = _lines([source], {source.uid: rows})
+            line[source.uid].collapsed = True
+            found = _expanded(recording, line, [target], 2, traced).get(target.uid)
+            if found is not None and (second := found[2]) is not None:
+                total = second * 2 if total is None else total + second * 2
+            elif found is not None and total is None:
+                total = _zeros(target)
+    return or_zeros(total, (), target, policy)
+
+
+def biharmonic(tape: Tape, target: Any, source: Any, batch: bool, policy: UnconnectedGradients) -> Any:
+    """See `GradientTape.biharmonic`.
+
+    A fourth derivative by x_i twice and x_j twice is a sum of fourth derivatives along e_i, e_j, e_i + e_j and
+    e_i - e_j: 12 D_iijj = D⁴(e_i + e_j) + D⁴(e_i - e_j) - 2 D⁴(e_i) - 2 D⁴(e_j).
+    """
+    recording, target, source = _of_one(tape, target, source, batch)
+    total = None
+    with tape._gradient_call("biharmonic") as traced, float_errors_ignored():
+        for rows, weights in _pairs_of_directions(recording, target, source, batch, traced):
+            line = _lines([source], {source.uid: rows})
+            found = _expanded(recording, line, [target], 4, traced).get(target.uid)
+            if found is None:
+                continue
+            fourth = found[4]
+            part = _zeros(target) if type(fourth) is not Batched else _weighted(fourth, weights)
+            total = part if total is None else total + part
+    return or_zeros(total, (), target, policy)
+
+
+def _check_order(order: Any) -> None:
+    if isinstance(order, bool) or not isinstance(order, (int, np.integer)):
+        raise TypeError(f"`order` is the number of derivatives, an int; received {order!r}.")
+    if not 0 <= order <= MOST_ORDERS:
+        raise ValueError(f"`order` is between 0 and {MOST_ORDERS}; received {order}.")
+
+
+def _of_one(tape: Tape, target: Any, source: Any, batch: bool) -> tuple[Recording, Any, Any]:
+    recording = tape._require_record()
+    target, source = only_tensor("target", target), only_tensor("source", source)
+    if not is_differentiable(array_of(source)):
+        raise ValueError(f"`source` should hold floating-point numbers, but its dtype is {source.dtype.name}.")
+    if batch and (not array_of(source).shape or array_of(source).shape[0] != (*array_of(target).shape, None)[0]):
+        raise ValueError(
+            "With batch=True the first axis of target and source counts points, and has the same size; received "
+            f"shapes {tuple(array_of(target).shape)} and {tuple(array_of(source).shape)}."
+        )
+    return recording, target, source
+
+
+# -- directions ------------------------------------------------------------------------------------------------------
+def _lines(sources: Sequence[Any], directions: dict[int, Any]) -> dict[int, Series]:
+    """source + t direction, as series by uid; where a rule needs the value of a source, the record has saved it."""
+    arrays = {source.uid: array_of(source) for source in sources if source.uid in directions}
+    return {
+        uid: Series(tuple(array.shape), numpy_dtype(array), [None, directions[uid]]) for uid, array in arrays.items()
+    }
+
+
+def _unit_directions(recording: Recording, target: Any, source: Any, batch: bool, traced: bool) -> Any:
+    """Batches of unit vectors: one for each number of the source, or of each point of it."""
+    shape, dtype = tuple(array_of(source).shape), array_of(source).dtype
+    size = math.prod(shape[1:] if batch else shape)
+    for first, last in chunks(size, row_bytes(recording, [target], dtype.itemsize), None):
+        if last > first:
+            hot = np.eye(size, dtype=dtype)[first:last]
+            yield _batch(hot, shape, source, batch, traced)
+
+
+def _pairs_of_directions(recording: Recording, target: Any, source: Any, batch: bool, traced: bool) -> Any:
+    """Batches of the directions of a biharmonic operator, with the weights of their fourth derivatives."""
+    shape, dtype = tuple(array_of(source).shape), array_of(source).dtype
+    size = math.prod(shape[1:] if batch else shape)
+    unit = np.eye(size, dtype=dtype)
+    first, second = np.triu_indices(size, 1)
+    rows = np.concatenate([unit, unit[first] + unit[second], unit[first] - unit[second]])
+    # Once in D_iiii, and with -2 / 12 in 2 D_iijj for each of the other size - 1 numbers.
+    weights = np.concatenate([np.full(size, 1 - (size - 1) / 3), np.full(2 * len(first), 1 / 6)])
+    for start, stop in chunks(len(rows), 5 * row_bytes(recording, [target], dtype.itemsize), None):
+        if stop > start:
+            yield _batch(rows[start:stop], shape, source, batch, traced), weights[start:stop].astype(dtype)
+
+
+def _batch(rows: Any, shape: tuple[int, ...], source: Any, batch: bool, traced: bool) -> Batched:
+    """Directions [rows, numbers] as a batch of arrays like the source; points have the same ones."""
+    if batch:
+        rows = np.broadcast_to(rows.reshape(len(rows), 1, *shape[1:]), (len(rows), *shape))
+    rows = namespace_of(array_of(source)).from_numpy(np.ascontiguousarray(rows.reshape(len(rows), *shape)))
+    return Batched(wrap(rows) if traced else rows, next_level())
+
+
+def _weighted(fourth: Batched, weights: Any) -> Any:
+    """The sum of fourth derivatives with weights: coefficients times 4!."""
+    factors = weights.reshape(len(weights), *[1] * len(fourth.shape)) * 24
+    return sum_over_directions(fourth.mapped(lambda rows: rows * factors))
+
+
+def _zeros(target: Any) -> Any:
+    array = array_of(target)
+    return namespace_of(array).zeros_like(array)
+
+
+# -- the pass over the records ---------------------------------------------------------------------------------------
+def _expanded(
+    recording: Recording, start: dict[int, Series], targets: Sequence[Any], order: int, traced: bool
+) -> dict[int, Series]:
+    """The series of targets, by uid, given those of sources; record by record, as far as `order`."""
+    recording.use_formulas(frozenset(start))
+    series, found = dict(start), {}
+    wanted = {target.uid for target in targets}
+    found = {uid: x for uid, x in start.items() if uid in wanted}
+    ends = _last_uses(recording.records)
+    for i, entry in enumerate(recording.records if traced else list(recording.records)):
+        record = Record.of(entry)
+        outputs = record.output if type(record.output) is tuple else (record.output,)
+        if record.op.differentiable and any(uid in series for uid in record.inputs):
+            for uid, out in zip(outputs, _pushed(record, outputs, series, recording.tracked, traced), strict=True):
+                if out is None:
+                    continue
+                if uid in start:  # a source that is the result of an op: by itself, and by what it is made of
+                    out.add(1, start[uid][1])
+                out[order]
+                series[uid] = out
+                if uid in wanted:
+                    found[uid] = out
+        for uid in ends.get(i, ()):
+            series.pop(uid, None)
+    return found
+
+
+def _last_uses(records: Sequence[Any]) -> dict[int, list[int]]:
+    """Position of a record -> the uids that no later one reads."""
+    last: dict[int, int] = {}
+    for i, record in enumerate(records):
+        record = Record.of(record)
+        for uid in record.inputs:
+            last[uid] = i
+        for uid in record.attrs.get("body", ()) if record.op.name == "custom_gradient" else ():
+            last[uid] = i
+    ends: dict[int, list[int]] = {}
+    for uid, i in last.items():
+        ends.setdefault(i, []).append(uid)
+    return ends
+
+
+def _pushed(
+    record: Record, outputs: Sequence[int], series: dict[int, Series], shapes: Any, traced: bool
+) -> Sequence[Series | None]:
+    """The series of the outputs of a record."""
+    op, inputs, _, values, attrs, dtype = record
+    if op.name not in registry or op.name == "custom_gradient":
+        return _through_program(record, outputs, series, shapes)
+    dtypes = dtype if type(dtype) is tuple else (dtype,)
+    saved = [None if v is None else v if traced else v.array for v in values]
+    saved += [None] * (len(inputs) + len(outputs) - len(saved))
+    args = []
+    for uid, value in zip(inputs, saved, strict=False):
+        if uid in series:
+            series[uid].set_value(value)
+            args.append(series[uid])
+        else:  # what the rules do not need was not saved, and is not read
+            args.append(Series((), np.dtype(np.float32), [None]) if value is None else constant(value))
+    outs = [
+        Series(shapes[uid], kind, [value]) if uid in shapes else None
+        for uid, kind, value in zip(outputs, dtypes, saved[len(inputs) :], strict=True)
+    ]
+    known = [out if out is not None else Series((), np.dtype(np.int32), [None]) for out in outs]
+    extend(op, args, attrs, known)
+    return outs
+
+
+def _through_program(
+    record: Record, outputs: Sequence[int], series: dict[int, Series], shapes: Any
+) -> Sequence[Series | None]:
+    """The series of a record that stands for a whole function: those of its body, if the tape has its ops."""
+    op, inputs, _, _, attrs, _ = record
+    if op.name == "identity_n":
+        return [series.get(uid) for uid in inputs[: attrs["count"]]]
+    if op.name == "custom_gradient":
+        found = [series.get(uid) for uid in attrs["body"]]
+        if any(x is not None for x in found):
+            return found
+    raise NotImplementedError(
+        f"Taylor mode needs the ops of a function, and this tape has one as a single op ({op.tf_name}). Open the tape "
+        "inside of a tf.function, or call its `python_function` under the tape; in the place of tf.recompute_grad(f), "
+        "call f. Nested tapes differentiate such calls to any order."
+    )
+
+
+def _derivatives(found: Series | None, target: Any, order: int, policy: UnconnectedGradients) -> list[Any]:
+    """The target and its derivatives: coefficient n times n!."""
+    results = [target if isinstance(target, Tensor) else target.value()]
+    for n in range(1, order + 1):
+        coefficient = None if found is None else found[n]
+        if coefficient is None and found is not None:
+            coefficient = _zeros(target)
+        elif found is not None:
+            coefficient = scaled(coefficient, float(math.factorial(n)), found.dtype)
+        results.append(or_zeros(coefficient, (), target, policy))
+    return results
+
+
+__all__ = ["biharmonic", "laplacian", "taylor"]

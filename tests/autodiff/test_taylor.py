@@ -1,0 +1,288 @@
+"""Taylor mode, Laplacians and biharmonics, against nested tapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradtape as tf
+from gradtape._src.autodiff import rows
+
+R = np.random.default_rng(5)
+W = tf.Variable(R.normal(size=(3, 8)) / 2)
+B = tf.Variable(R.normal(size=8) / 4)
+V = tf.Variable(R.normal(size=(8, 1)) / 2)
+X = R.normal(size=(5, 3))
+
+
+def network(x):
+    return (tf.tanh(x @ W + B) @ V)[:, 0]
+
+
+def with_softmax(x):
+    """An op whose forward rule is transposed."""
+    return tf.reduce_logsumexp(tf.nn.softmax(x @ W + B) @ V, axis=-1)
+
+
+def recorded(function, x, persistent=False):
+    with tf.GradientTape(persistent=persistent) as tape:
+        tape.watch(x)
+        y = function(x)
+    return tape, y
+
+
+def nested(function, x, order):
+    """Derivatives of a function that treats the numbers of x separately."""
+    if order == 0:
+        return function(x)
+    tape, y = recorded(lambda x: nested(function, x, order - 1), x)
+    return tape.gradient(y, x)
+
+
+def hessians(function, x):
+    """One for each point of x."""
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        tape, y = recorded(function, x)
+        g = tape.gradient(y, x)
+    return outer.batch_jacobian(g, x).numpy()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        tf.sin,
+        lambda x: tf.exp(-x * x) / (2.0 + tf.cos(x)),
+        lambda x: (x + 3.0) ** 2.5 + x**3,
+        lambda x: tf.math.lgamma(x + 3.0) * tf.nn.gelu(x),
+        lambda x: tf.where(x > 0.0, tf.sqrt(tf.abs(x) + 1.0), tf.math.log1p(x * x)),
+    ],
+)
+def test_derivatives_of_nested_tapes(function):
+    x = tf.constant([0.3, -0.7, 1.1], tf.float64)
+    tape, y = recorded(function, x)
+    found = tape.taylor(y, x, order=6)
+    assert len(found) == 7
+    for n, d in enumerate(found):
+        np.testing.assert_allclose(d, nested(function, x, n), rtol=1e-9)
+
+
+def test_high_orders_are_exact():
+    """The derivatives of exp are exp, and those of 1 / (1 - x) are n! / (1 - x)^(n + 1)."""
+    x = tf.constant(0.25, tf.float64)
+    tape, y = recorded(lambda x: [tf.exp(x), 1.0 / (1.0 - x)], x)
+    exponential, geometric = tape.taylor(y, x, order=40)
+    np.testing.assert_allclose(exponential, np.full(41, np.exp(0.25)), rtol=1e-12)
+    factorials = np.cumprod(np.concatenate([[1.0], np.arange(1.0, 41.0)]))
+    np.testing.assert_allclose(geometric, factorials / 0.75 ** np.arange(1, 42), rtol=1e-12)
+
+
+def test_directions_of_several_sources():
+    x, y = tf.Variable([1.0, 2.0], dtype=tf.float64), tf.Variable(3.0, dtype=tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        z = tf.reduce_sum(x**2) * y
+    steps = [tf.constant([1.0, -1.0], tf.float64), tf.constant(2.0, tf.float64)]
+    first, second, third = tape.taylor(z, [x, y], 3, steps)[1:]
+    # z(t) = ((1 + t)² + (2 - t)²) (3 + 2 t) = 15 + 4 t + 2 t² + 4 t³
+    np.testing.assert_allclose([first, second, third], [4.0, 4.0, 24.0])
+    np.testing.assert_allclose(tape.jvp(z, [x, y], steps), first)
+
+
+def test_a_source_that_is_the_result_of_an_op():
+    x = tf.constant(2.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        u = x * x
+        y = u**3
+    assert [float(d) for d in tape.taylor(y, u, 3)] == [64.0, 48.0, 24.0, 6.0]
+    assert [float(d) for d in tape.taylor(u, u, 2)] == [4.0, 1.0, 0.0]
+
+
+def test_targets_that_do_not_depend_on_the_source():
+    x = tf.constant(2.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = {"constant": tf.constant(3.0), "linear": 2.0 * x}
+    found = tape.taylor(y, x, 2)
+    assert [None if d is None else float(d) for d in found["constant"]] == [3.0, None, None]
+    assert [float(d) for d in found["linear"]] == [4.0, 2.0, 0.0]
+    assert [float(d) for d in tape.taylor(y["constant"], x, 2, unconnected_gradients="zero")] == [3.0, 0.0, 0.0]
+    assert tape.laplacian(y["constant"], x) is None
+    assert float(tape.laplacian(y["linear"], x)) == 0.0
+    assert float(tape.biharmonic(y["linear"], x)) == 0.0
+    assert float(tape.biharmonic(y["constant"], x, unconnected_gradients="zero")) == 0.0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex128"])
+def test_dtypes(dtype):
+    x = tf.cast(tf.constant([0.5, 1.5]), dtype)
+    tape, y = recorded(lambda x: tf.sin(x) * x, x)
+    found = tape.taylor(y, x, 3)
+    assert {d.dtype.name for d in found} == {dtype}
+    value = np.array([0.5, 1.5])
+    third = -3 * np.sin(value) - value * np.cos(value)
+    tolerance = {"float16": 2e-2, "bfloat16": 1e-1}.get(dtype, 1e-5)
+    np.testing.assert_allclose(tf.cast(tf.math.real(found[3]), tf.float64), third, rtol=tolerance)
+
+
+@pytest.mark.parametrize("function", [network, with_softmax])
+def test_laplacian_and_biharmonic(function):
+    x = tf.constant(X)
+    tape, y = recorded(function, x, persistent=True)
+    traces = np.trace(hessians(function, x), axis1=1, axis2=2)
+    np.testing.assert_allclose(tape.laplacian(y, x, batch=True), traces, rtol=1e-9)
+    twice = recorded(lambda x: laplacian_of(function, x), x)
+    expected = twice[0].laplacian(twice[1], x, batch=True)
+    np.testing.assert_allclose(tape.biharmonic(y, x, batch=True), expected, rtol=1e-8)
+
+
+def laplacian_of(function, x):
+    tape, y = recorded(function, x)
+    return tape.laplacian(y, x, batch=True)
+
+
+def test_laplacian_of_all_numbers():
+    x = tf.constant(X)
+    tape, y = recorded(lambda x: tf.reduce_sum(network(x) ** 2), x, persistent=True)
+    full = tape.hessian(y, x).numpy().reshape(15, 15)
+    np.testing.assert_allclose(tape.laplacian(y, x), np.trace(full), rtol=1e-10)
+
+
+def test_directions_in_chunks(monkeypatch):
+    x = tf.constant(X)
+    tape, y = recorded(network, x, persistent=True)
+    second, fourth = tape.laplacian(y, x, batch=True), tape.biharmonic(y, x, batch=True)
+    monkeypatch.setattr(rows, "ROWS_BUDGET", 1)
+    np.testing.assert_allclose(tape.laplacian(y, x, batch=True), second, rtol=1e-12)
+    np.testing.assert_allclose(tape.biharmonic(y, x, batch=True), fourth, rtol=1e-10)
+
+
+# -- under other tapes, and in functions -----------------------------------------------------------------------------
+def residual(function, x):
+    """u_xx + u_xxxx along a direction, and the Laplacian: what a physics-informed loss differentiates by weights."""
+    tape, y = recorded(function, x, persistent=True)
+    found = tape.taylor(y, x, 4)
+    return tf.reduce_mean((found[2] + 0.1 * found[4] + tape.laplacian(y, x, batch=True)) ** 2)
+
+
+def residual_by_tapes(function, x):
+    def slope(function):
+        def along(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = function(x)
+            return tf.reduce_sum(tape.gradient(y, x), axis=1)
+
+        return along
+
+    second = slope(slope(function))
+    parts = []
+    for i in range(3):
+
+        def line(x, i=i):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = function(x)
+            return tape.gradient(y, x)[:, i]
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = line(x)
+        parts.append(tape.gradient(y, x)[:, i])
+    return tf.reduce_mean((second(x) + 0.1 * slope(slope(second))(x) + tf.add_n(parts)) ** 2)
+
+
+@pytest.mark.parametrize("function", [network, with_softmax])
+def test_gradients_of_derivatives(function):
+    x = tf.constant(X)
+    found = []
+    for loss_of in (residual, residual_by_tapes):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = loss_of(function, x)
+        found.append([loss, *tape.gradient(loss, [W, B, V, x])])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_in_a_function(jit):
+    x = tf.constant(X)
+
+    @tf.function(jit_compile=jit)
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = residual(network, x)
+        return loss, tape.gradient(loss, W)
+
+    with tf.GradientTape() as tape:
+        loss = residual(network, x)
+    expected = loss, tape.gradient(loss, W)
+    for _ in range(2):
+        for one, other in zip(step(x), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+@pytest.mark.parametrize("wrapped", [tf.function, tf.recompute_grad])
+def test_a_function_that_is_one_op_is_refused(wrapped):
+    x = tf.constant(X)
+    tape, y = recorded(wrapped(network), x, persistent=True)
+    for call in (lambda: tape.taylor(y, x, 2), lambda: tape.laplacian(y, x, batch=True)):
+        with pytest.raises(NotImplementedError, match=r"needs the ops of a function"):
+            call()
+    assert tape.gradient(y, x) is not None, "the tape is as it was"
+
+
+def test_custom_gradients_differentiate_their_body():
+    @tf.custom_gradient
+    def cube(x):
+        return x * x * x, lambda g: 3.0 * g * x * x
+
+    x = tf.constant(2.0)
+    tape, y = recorded(lambda x: cube(x) + x**2, x)
+    assert [float(d) for d in tape.taylor(y, x, 3)] == [12.0, 16.0, 14.0, 6.0]
+
+
+def test_a_tape_is_used_up():
+    x = tf.constant(2.0)
+    for call in (
+        lambda tape, y: tape.taylor(y, x, 1),
+        lambda tape, y: tape.laplacian(y, x),
+        lambda tape, y: tape.biharmonic(y, x),
+    ):
+        tape, y = recorded(lambda x: x * x, x)
+        call(tape, y)
+        with pytest.raises(RuntimeError, match="can only be used to compute one set of gradients"):
+            call(tape, y)
+
+
+def test_a_memory_limit():
+    x = tf.constant(X)
+    with tf.GradientTape(memory_limit=2**20) as tape:
+        tape.watch(x)
+        y = network(x)
+    tape_without, y_without = recorded(network, x)
+    np.testing.assert_array_equal(tape.taylor(y, x, 3)[3], tape_without.taylor(y_without, x, 3)[3])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda tape, y, x: tape.taylor(y, x, -1), ValueError, "`order` is between 0 and 170; received -1"),
+        (lambda tape, y, x: tape.taylor(y, x, 171), ValueError, "received 171"),
+        (lambda tape, y, x: tape.taylor(y, x, 2.0), TypeError, "`order` is the number of derivatives, an int"),
+        (lambda tape, y, x: tape.taylor(y, x, True), TypeError, "an int; received True"),
+        (lambda tape, y, x: tape.taylor(y, 3.0, 1), TypeError, "`sources` should be one Tensor or Variable"),
+        (lambda tape, y, x: tape.taylor(3.0, x, 1), TypeError, "`target` should be one Tensor or Variable"),
+        (lambda tape, y, x: tape.taylor(y, x, 1, tf.ones([2], tf.float64)), ValueError, "has the shape of its source"),
+        (lambda tape, y, x: tape.taylor(y, x, 1, [x]), (ValueError, TypeError), "structure"),
+        (lambda tape, y, x: tape.laplacian(y[:2], x, batch=True), ValueError, "first axis of target and source counts"),
+        (lambda tape, y, x: tape.laplacian(y, tf.constant([1, 2])), ValueError, "its dtype is int32"),
+    ],
+)
+def test_bad_arguments(call, error, text):
+    x = tf.constant(X)
+    tape, y = recorded(network, x, persistent=True)
+    with pytest.raises(error, match=text):
+        call(tape, y, x)
+    assert tape.gradient(y, x) is not None

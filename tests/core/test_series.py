@@ -1,0 +1,68 @@
+"""Taylor mode gives the derivatives of nested tapes, for every primitive and for random programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from op_table import ROWS, Row, Sample
+from random_programs import programs
+
+import gradtape as tf
+
+SAMPLES = [
+    pytest.param(row, sample, id=f"{row.name}-{i}")
+    for row in ROWS.values()
+    if row.differentiable and row.error is None
+    for i, sample in enumerate(row.samples + row.complex_samples)
+]
+
+
+def along(function: Any, args: list[np.ndarray], order: int) -> tuple[list[Any], list[Any]]:
+    """The derivatives of a weighted sum of the results along a direction: in Taylor mode, and by nested tapes."""
+    r = np.random.default_rng(3)
+    steps = [r.uniform(0.5, 1.5, a.shape).astype(a.dtype) if a.dtype.kind in "fc" else None for a in args]
+
+    def at(t: Any) -> Any:
+        moved = [tf.constant(a) if d is None else a + tf.cast(t, d.dtype) * d for a, d in zip(args, steps, strict=True)]
+        total = tf.zeros([], tf.float64)
+        for y in tf.nest.flatten(function(*moved)):
+            if y.dtype.is_floating or y.dtype.is_complex:
+                weights = np.linspace(0.5, 1.5, int(tf.size(y))).reshape(y.shape)
+                total += tf.reduce_sum(tf.cast(tf.math.real(y), tf.float64) * weights)
+                if y.dtype.is_complex:
+                    total += 0.7 * tf.reduce_sum(tf.cast(tf.math.imag(y), tf.float64) * weights)
+        return total
+
+    t = tf.constant(0.0, tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        y = at(t)
+    found = tape.taylor(y, t, order, unconnected_gradients="zero")[1:]
+    return [float(d) for d in found], [float(nested(at, t, n)) for n in range(1, order + 1)]
+
+
+def nested(function: Any, t: Any, order: int) -> Any:
+    if order == 0:
+        return function(t)
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        y = nested(function, t, order - 1)
+    return tape.gradient(y, t, unconnected_gradients="zero")
+
+
+@pytest.mark.parametrize(("row", "sample"), SAMPLES)
+def test_op_table(row: Row, sample: Sample):
+    function = row.function or row.op.call
+    found, expected = along(lambda *xs: function(*xs, **sample.attrs), list(sample.args), 3)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * max(1.0, np.max(np.abs(expected))))
+
+
+@settings(deadline=None, max_examples=25)
+@given(example=programs())
+def test_random_programs(example):
+    function, args = example
+    found, expected = along(function, [np.asarray(a, "float64") for a in args], 3)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
