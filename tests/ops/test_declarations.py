@@ -40,6 +40,7 @@ TABLES = {  # modules that have literals of several primitives' names, and why t
     "graph/rewrites/attention.py": "the patterns of one rewrite",
     "graph/rewrites/losses.py": "the patterns of one rewrite",
     "graph/rewrites/sources.py": "the patterns of all rewrites",
+    "inspect/rounding/enclosures.py": "enclosures of results: rules of that interpreter",
     "keras_backend/numpy.py": "the reductions of Keras",
     "numpy_api/behavior.py": "NumPy's methods of arrays",
     "numpy_api/math.py": "NumPy's functions",
