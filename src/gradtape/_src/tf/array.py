@@ -1049,7 +1049,7 @@ def where(
         raise ValueError("x and y must both be non-None or both be None.")
     truth = operand(condition, None if is_library(condition) else as_dtype("bool"))
     if not truth.dtype.is_bool:
-        if not (is_library(x) and is_library(y)):
+        if current_graph() is None and (isinstance(x, list) or isinstance(y, list)):
             raise ValueError(
                 f"Tensor conversion requested dtype bool for Tensor with dtype {truth.dtype.name}: {truth!r}. "
                 "A comparison (x != 0) makes a condition of it."

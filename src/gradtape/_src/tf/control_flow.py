@@ -370,8 +370,13 @@ def while_loop(
         result = _staged().while_loop(cond, body, state, limit, _invariants(state, declared))
         return result[0] if alone else nest.pack_sequence_as(given, nest.flatten(result))
     iterations, most = 0, None if limit is None else int(limit)
-    while (most is None or iterations < most) and cond(*state):
+    while (most is None or iterations < most) and (holds := cond(*state)):
         result = body(*state)
+        if not alone and isinstance(result, Tensor) and isinstance(holds, Tensor) and not holds.dtype.is_bool:
+            raise TypeError(  # TensorFlow refuses the result; with such a condition it may well be the last
+                f"Cannot iterate over a scalar tensor. `body` returned one tensor where `loop_vars` is a sequence, and "
+                f"`cond` a {holds.dtype.name} where a bool is expected."
+            )
         if not isinstance(result, (list, tuple)) or (len(given) == 1 and nest.is_nested(given[0]) and len(result) != 1):
             result = [result]
         nest.assert_same_structure(state, list(result))
@@ -551,6 +556,8 @@ def map_fn(
     if _is_traced(*tensors) and count:
         return _mapped(fn, elems, tensors, template, signature)
     specs = [(t.dtype, None) for t in tensors] if signature is None else [_spec(s) for s in nest.flatten(signature)]
+    if not count and current_graph() is not None:
+        specs = _inferred(fn, elems, tensors, specs)
     columns: list[list[Tensor]] = [[] for _ in specs]
     for i in _turns(builtins.range(count)):
         result = fn(nest.pack_sequence_as(elems, [r[i] for r in rows]))
@@ -562,6 +569,14 @@ def map_fn(
         for column, (kind, shape) in zip(columns, specs, strict=True)
     ]
     return nest.pack_sequence_as(template, stacked)
+
+
+def _inferred(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], specs: list[Any]) -> list[Any]:
+    """Specifications with the shapes that the function returns, which a trace infers without an element."""
+    element = [wrap(np.zeros(tuple(t.array.shape[1:]), t.array.dtype)) for t in tensors]
+    result = _staged().abstract_eval(lambda *leaves: fn(nest.pack_sequence_as(elems, list(leaves))), element)
+    found = [tuple(convert(leaf).array.shape) for leaf in nest.flatten(result)]
+    return [(kind, shape if shape is not None else inner) for (kind, shape), inner in zip(specs, found, strict=True)]
 
 
 def _mapped_composites(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:

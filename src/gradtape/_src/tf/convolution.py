@@ -13,6 +13,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays import numpy_namespace
+from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import hinted_operands, operand, operands, wrap
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import float32
@@ -152,11 +153,16 @@ def _pairs(
     return tuple((low, high) for low, high in rest)
 
 
-def _check_fit(sizes: Axes, window: Axes, strides: Axes, dilations: Axes, pairs: Pairs, op: str) -> None:
-    """Refuse windows that are larger than the padded image by more than a stride."""
+def _check_fit(
+    sizes: Axes, window: Axes, strides: Axes, dilations: Axes, pairs: Pairs, op: str, inferred: bool = True
+) -> None:
+    """Refuse windows that are larger than the padded image, but in eager code only by more than a stride."""
+    traced = inferred and current_graph() is not None  # TensorFlow's functions infer shapes before they run
     for size, k, s, d, (low, high) in zip(sizes, window, strides, dilations, pairs, strict=True):
-        reach = (k - 1) * d + 1
-        room = size + low + high - reach + s
+        reach, padded = (k - 1) * d + 1, size + low + high
+        if traced and type(padded) is int and padded < reach:
+            raise ValueError(f"Negative dimension size caused by subtracting {reach} from {padded} [Op:{op}]")
+        room = padded - reach + s
         if room <= -s:
             raise errors.invalid_argument(
                 f"Computed output size would be negative: {-(-room // s)} [input_size: {size}, "
@@ -668,7 +674,7 @@ def dilation2d(
     window, sizes = tuple(y.array.shape[:2]), tuple(x.array.shape[1:3])
     steps, rates = _space(strides, 2, False, "strides", op), _space(dilations, 2, False, "dilations", op)
     pairs = _pairs(padding, sizes, window, steps, rates, False, op, explicit=False)
-    _check_fit(sizes, window, steps, rates, pairs, op)
+    _check_fit(sizes, window, steps, rates, pairs, op, inferred=False)
     how: dict[str, Any] = {"window": window, "strides": steps, "dilations": rates, "padding": pairs}
     sums = ops.conv_patches(x, **how) + y  # [batch, *out, *window, channels]
     if any(low or high for low, high in pairs):
