@@ -172,6 +172,17 @@ def test_variables_and_tensors_from_outside_have_gradients():
     assert float(of_c) == pytest.approx(0.6 / (1 + 0.5 * sine), rel=1e-8)
 
 
+def test_views_of_the_tape_name_the_solver():
+    a = tf.Variable([2.0, 3.0])
+    with tf.GradientTape(persistent=True) as tape:
+        x = tf.autodiff.root(lambda x: x**3 - a, tf.ones(2)).x
+    assert "implicit" in str(tape.summary())
+    assert tape.sparsity(x, a).dense_ops == ("implicit",)
+    with tf.GradientTape(memory_limit=64) as limited:
+        y = tf.autodiff.root(lambda x: x**3 - a, tf.ones(2)).x
+    np.testing.assert_array_equal(limited.gradient(y, a), tape.gradient(x, a))
+
+
 def test_a_keras_like_layer_that_is_an_equilibrium_trains():
     w = tf.Variable(RNG.normal(size=(4, 4)) / 8)
     data, goal = tf.constant(RNG.normal(size=(6, 4))), tf.constant(RNG.normal(size=(6, 4)) / 2)

@@ -6,6 +6,7 @@ around it record what it does, so that it has derivatives of any order. Forward 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,13 +29,13 @@ Vjp = Callable[[list[Tensor], list[Tensor], list[Tensor], list[bool]], list[Any]
 
 
 def one_op(inputs: Sequence[Tensor], outputs: Sequence[Tensor], vjp: Vjp, name: str) -> tuple[Tensor, ...]:
-    """The outputs as new tensors that depend on the inputs by this vjp; `name` is for messages."""
+    """The outputs as new tensors that depend on the inputs by this vjp; `name` is what views of the tape show."""
     same = tuple(wrap(t.array) for t in outputs)
-    record(_ONE_OP, inputs, same, {"count": len(inputs), "vjp": vjp, "of": name})
+    record(_op(name), inputs, same, {"count": len(inputs), "vjp": vjp})
     return same
 
 
-def _vjp(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: int, vjp: Vjp, of: str) -> list[Any]:
+def _vjp(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: int, vjp: Vjp) -> list[Any]:
     tensors = [shown(value) for value in saved]
     inputs, outputs = tensors[:count], tensors[count:]
     needed = [shape is not None for shape in needs]
@@ -54,20 +55,22 @@ def _vjp(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: int, vjp: 
         return row_by_row(call, cts, level, traced)
 
 
-_ONE_OP = Op(
-    "one_op",
-    (),
-    (),
-    vjp_all=_vjp,
-    vjp_all_saves=range(1 << 30),
-    outputs=1,
-    may_raise=True,
-    trusted=True,
-    structure=dense,
-    listed=False,
-    category="other",
-    doc="A computation whose derivative is known by other means than its ops.",
-)
+@functools.cache
+def _op(name: str) -> Op:
+    return Op(
+        name,
+        (),
+        (),
+        vjp_all=_vjp,
+        vjp_all_saves=range(1 << 30),  # all inputs and outputs
+        outputs=1,
+        may_raise=True,
+        trusted=True,
+        structure=dense,
+        listed=False,
+        category="other",
+        doc="A computation whose derivative is known by other means than its ops.",
+    )
 
 
 # -- what a function uses besides its arguments -----------------------------------------------------------------------

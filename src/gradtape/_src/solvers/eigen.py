@@ -57,7 +57,7 @@ def eigh(tensor: TensorLike, *, tol: float | None = None) -> tuple[Tensor, Tenso
     with stack.use_recorders(()):
         values, vectors = decompositions.eigh(symmetric)
     share = epsilon(a) ** (2 / 3) if tol is None else tol
-    found = one_op([symmetric], [values, vectors], functools.partial(_vjp, share), "eigh")
+    found = one_op([symmetric], [values, vectors], functools.partial(_vjp, share), "autodiff_eigh")
     return found[0], found[1]
 
 

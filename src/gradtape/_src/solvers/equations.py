@@ -354,14 +354,16 @@ def _armijo(value: Value, x: Tensor, g: Tensor, step: Tensor, done: Tensor) -> T
     slack = epsilon(x) * 10 * abs(before)
     shares = array.where(done, array.zeros_like(before), array.ones_like(before))
 
-    def too_long(shares: Tensor) -> Tensor:
-        lower = value(x + column(shares) * step) <= before + 1e-4 * shares * slope + slack
+    def too_long(shares: Tensor, found: Tensor) -> Tensor:
+        lower = found <= before + 1e-4 * shares * slope + slack
         return logical_and(logical_and(~lower, shares > 2.0**-30), ~done)
 
-    def halve(shares: Tensor) -> Tensor:
-        return array.where(too_long(shares), shares * 0.5, shares)
+    def halve(shares: Tensor, found: Tensor) -> tuple[Tensor, Tensor]:
+        shares = array.where(too_long(shares, found), shares * 0.5, shares)
+        return shares, value(x + column(shares) * step)
 
-    shares = while_loop(lambda s: reduce_any(too_long(s)), halve, shares)
+    start = (shares, value(x + column(shares) * step))
+    shares, _ = while_loop(lambda s, found: reduce_any(too_long(s, found)), halve, start)
     return x + column(shares) * step
 
 

@@ -395,6 +395,7 @@ def _vjp_by_adjoint(
         of_y, *found = tape.gradient(slope, [y, *sources_here], output_gradients=a, unconnected_gradients="zero")
         return [slope, -of_y, *[-array.convert_to_tensor(x) for x in found]]
 
+    # Not a loop of the program: that would trace the derivative of its body, which has such a loop again, without end.
     for j in range(int(times.shape[0]) - 1, 0, -1):
         by_time.append(reduce_sum(g[0][j] * field(times[j], ys[j], own)))
         a = a + g[0][j]
