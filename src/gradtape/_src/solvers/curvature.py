@@ -14,6 +14,7 @@ from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.conversion import wrap
 from gradtape._src.core.tape import Record
 from gradtape._src.ops.convolution import conv
+from gradtape._src.solvers.vectors import length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.linalg import matmul
@@ -101,7 +102,7 @@ def _output_shape(record: Record) -> tuple[int, ...]:
     x, kernel = record.values[0], record.values[1]
     if record.op.name == "matmul":
         rows = tuple(x.array.shape)[:-1]
-        return (*rows, int(kernel.array.shape[-1]))
+        return (*rows, length(kernel.array))
     with_kernel = conv(x, kernel, **record.attrs)
     return tuple(with_kernel.array.shape)
 
@@ -113,7 +114,7 @@ def _factors(uses: Sequence[tuple[Record, Any]], bias: bool, reduction: str) -> 
         g = array.reshape(array.convert_to_tensor(gradient), [-1, gradient.shape[-1]])
         scale = float(examples) if reduction == "mean" else 1.0
         a_factor = matmul(rows, rows, transpose_a=True) / float(examples)
-        g_factor = matmul(g * scale, g * scale, transpose_a=True) / float(g.shape[0])
+        g_factor = matmul(g * scale, g * scale, transpose_a=True) / float(length(g, 0))
         total_a = a_factor if total_a is None else total_a + a_factor
         total_g = g_factor if total_g is None else total_g + g_factor
     assert total_a is not None
@@ -124,7 +125,7 @@ def _factors(uses: Sequence[tuple[Record, Any]], bias: bool, reduction: str) -> 
 def _rows(record: Record, bias: bool) -> tuple[Tensor, int]:
     """The inputs of a layer as rows, and the number of examples."""
     x, kernel = record.values[0], record.values[1]
-    examples = int(x.array.shape[0])
+    examples = length(x.array, 0)
     is_product = record.op.name == "matmul"
     rows = array.reshape(x, [-1, x.shape[-1]]) if is_product else _patches(x, kernel, record.attrs)
     if bias:
@@ -180,7 +181,7 @@ def influence(
     if losses.shape.rank != 1:
         raise ValueError(f"losses is a vector, with the loss of each example: received the shape {losses.shape}.")
     products = HessianProducts(tape, losses, sources, "influence")
-    second, flat, count = products.second, products.flat, int(losses.shape[0])
+    second, flat, count = products.second, products.flat, length(losses, 0)
     gradient = products.raveled(second.gradient(test_loss, flat))
     solved = _conjugate_gradients(lambda v: products(v) / count + damping * v, gradient, tol, maxiter)
     changes = second.jvp(losses, flat, products.tensors(solved), unconnected_gradients="zero")

@@ -12,7 +12,7 @@ from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.autodiff.one_op import one_op
 from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
-from gradtape._src.solvers.vectors import epsilon
+from gradtape._src.solvers.vectors import epsilon, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array, decompositions
 from gradtape._src.tf.linalg import matmul, matrix_transpose
@@ -76,7 +76,7 @@ def _vjp(share: float, inputs: list[Tensor], outputs: list[Tensor], g: list[Tens
 
 def _check_choice_of_basis(turns: Tensor, equal: Tensor, share: float) -> None:
     """The derivative by a turn of the basis, within a group of equal eigenvalues, must be zero."""
-    size = int(turns.shape[-1])
+    size = length(turns)
     inside = array.where(equal, turns - matrix_transpose(turns), 0.0)
     found = reduce_max(abs(inside), [-2, -1])
     limit = reduce_max(abs(turns), [-2, -1]) * (size * 10 * max(epsilon(turns) ** 0.5, share))

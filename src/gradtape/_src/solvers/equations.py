@@ -22,7 +22,7 @@ from gradtape._src.solvers.implicit import (
     scalar_value,
 )
 from gradtape._src.solvers.linear import gmres
-from gradtape._src.solvers.vectors import Layout, as_tuple, column, dot, epsilon, norm
+from gradtape._src.solvers.vectors import Layout, as_tuple, column, dot, epsilon, length, norm
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -210,7 +210,7 @@ def _newton_direction(residual: Residual, x: Tensor, r: Tensor, inputs: list[Ten
     jacobian = jacobian_of(residual, x, inputs, batch)
     # Within rounding errors; a singular Jacobian then makes a step that is too long, and not an error of the solver.
     shift = maximum(reduce_max(abs(jacobian), [-2, -1], keepdims=True) * epsilon(x), 1e-30)
-    return -dense_solve(jacobian + shift * array.eye(int(x.shape[-1]), dtype=x.dtype), column(r))[..., 0]
+    return -dense_solve(jacobian + shift * array.eye(length(x), dtype=x.dtype), column(r))[..., 0]
 
 
 def _krylov_direction(residual: Residual, x: Tensor, r: Tensor, inputs: list[Tensor], batch: int) -> Tensor:

@@ -159,5 +159,5 @@ def _damped_step(jacobian: Array, f: Array, scale: Array, radius: float, damping
 
 def _squared_slope(matrix: Array, scale: Array, vector: Array) -> float:
     """|R⁻ᵀ v|² for the triangular factor R of a matrix."""
-    triangle = np.linalg.qr(matrix, mode="r")
+    triangle: Array = np.linalg.qr(matrix, mode="r")
     return float(np.sum(np.linalg.solve(triangle.T, vector) ** 2))

@@ -111,10 +111,13 @@ def _updated(
     low: Point, high: Point, current: Point, bracketed: bool, ends: tuple[float, float], tilt: float
 ) -> tuple[Point, Point, float, bool]:
     """The interval that has a good step, and the next step to be tried, by values from which `tilt` step is taken."""
-    lean = [Point(p.step, p.value - p.step * tilt, p.slope - tilt) for p in (low, high, current)]
-    low, high, step, bracketed = _safeguarded_step(*lean, bracketed, *ends)
-    back = [Point(p.step, p.value + p.step * tilt, p.slope + tilt) for p in (low, high)]
-    return back[0], back[1], step, bracketed
+    leaning = _leant(low, tilt), _leant(high, tilt), _leant(current, tilt)
+    low, high, step, bracketed = _safeguarded_step(*leaning, bracketed, *ends)
+    return _leant(low, -tilt), _leant(high, -tilt), step, bracketed
+
+
+def _leant(point: Point, tilt: float) -> Point:
+    return Point(point.step, point.value - point.step * tilt, point.slope - tilt)
 
 
 def _safeguarded_step(

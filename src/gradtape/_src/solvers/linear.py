@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradtape._src.solvers.convergence import require_convergence
-from gradtape._src.solvers.vectors import column, dot, epsilon, norm
+from gradtape._src.solvers.vectors import column, dot, epsilon, length, norm
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -28,7 +28,7 @@ def _limit(b: Tensor, tol: float | None) -> Tensor:
 def gmres(product: Product, b: Tensor, tol: float | None = None, maxiter: int = 50) -> Tensor:
     """The solution of A x = b, where `product(x)` is A x; `maxiter` restarts, each of at most 20 products."""
     limit = _limit(b, tol)
-    steps = min(RESTART, int(b.shape[-1]))
+    steps = min(RESTART, length(b))
 
     def body(x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x = x + _arnoldi_step(product, r, steps)

@@ -30,7 +30,7 @@ from gradtape._src.solvers.runge_kutta import (
     next_size,
     starting_size,
 )
-from gradtape._src.solvers.vectors import Layout, as_tuple, differentiable_leaves
+from gradtape._src.solvers.vectors import Layout, as_tuple, differentiable_leaves, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -167,7 +167,7 @@ def _discrete(field: Field, y0: Tensor, times: Tensor, inputs: list[Tensor], opt
         starts, sizes = _equal_steps(times, options.substeps)
         with stack.use_recorders(()):
             states = _classic_states(field, y0, starts, sizes, inputs)
-        count = array.constant(int(starts.shape[0]))
+        count = array.constant(length(starts, 0))
         found = _as_steps(field, classic_step, sources, [y0, starts, sizes, count, *inputs], [states])
         return found[0][:: options.substeps]
     with stack.use_recorders(()):
@@ -179,7 +179,7 @@ def _discrete(field: Field, y0: Tensor, times: Tensor, inputs: list[Tensor], opt
     )
     with stack.use_recorders(()):
         last = count - 1
-        place = minimum(searchsorted(shares[: int(shares.shape[0])], (times - first) / span, side="right") - 1, last)
+        place = minimum(searchsorted(shares[: length(shares, 0)], (times - first) / span, side="right") - 1, last)
     return interpolated(states, details, starts, sizes, place, times)
 
 
@@ -191,7 +191,7 @@ def _equal_steps(times: Tensor, substeps: int) -> tuple[Tensor, Tensor]:
 
 
 def _classic_states(field: Field, y: Tensor, starts: Tensor, sizes: Tensor, inputs: list[Tensor]) -> Tensor:
-    count = int(starts.shape[0])
+    count = length(starts, 0)
     kept = TensorArray(y.dtype, size=count + 1, element_shape=y.shape, clear_after_read=False).write(0, y)
 
     def body(i: Tensor, y: Tensor, kept: Any) -> Any:
@@ -281,7 +281,7 @@ def _filled(stacked: list[Tensor], count: Tensor, most: int) -> list[Tensor]:
 
 def _buffers(y: Tensor, most: int) -> list[Any]:
     traced = current_graph() is not None
-    size, n = (most if traced else 0), int(y.shape[-1])
+    size, n = (most if traced else 0), length(y)
     shapes = [(size, ()), (size, ()), (size + 1, (n,)), (size, (3, n))]
     return [
         TensorArray(y.dtype, size=count, dynamic_size=not traced, element_shape=shape, clear_after_read=False)
@@ -323,7 +323,7 @@ def _vjp_of_steps(
     wanted = [i for i, need in enumerate(needed[4:]) if need]
     chosen = [sources.of(own)[i] for i in wanted]
     states = outputs[0]
-    total = int(starts.shape[0])
+    total = length(starts, 0)
     of_times = needed[1] or needed[2]
 
     def body(i: Tensor, gy: Tensor, grads: Any, by_start: Any, by_size: Any) -> Any:
@@ -396,7 +396,7 @@ def _vjp_by_adjoint(
         return [slope, -of_y, *[-array.convert_to_tensor(x) for x in found]]
 
     # Not a loop of the program: that would trace the derivative of its body, which has such a loop again, without end.
-    for j in range(int(times.shape[0]) - 1, 0, -1):
+    for j in range(length(times, 0) - 1, 0, -1):
         by_time.append(reduce_sum(g[0][j] * field(times[j], ys[j], own)))
         a = a + g[0][j]
         found = odeint(

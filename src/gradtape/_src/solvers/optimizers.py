@@ -469,7 +469,7 @@ class LevenbergMarquardt:
             parameters.assign(x)
             with Tape() as tape:
                 found = convert(residuals())
-            rows = int(np.prod(found.shape))
+            rows = math.prod(found.array.shape)
             blocks = tape.jacobian(found, parameters.variables, unconnected_gradients="zero")
             return np.concatenate([np.asarray(b.numpy(), np.float64).reshape(rows, -1) for b in blocks], 1)
 

@@ -8,7 +8,7 @@ from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
 from gradtape._src.solvers.convergence import require_convergence
 from gradtape._src.solvers.implicit import Rule, defined_by
-from gradtape._src.solvers.vectors import column
+from gradtape._src.solvers.vectors import column, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -120,11 +120,11 @@ def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
     for first, second, names in ((A, b, "A and b"), (G, h, "G and h")):
         if (first is None) != (second is None):
             raise ValueError(f"Pass both {names}, or none of them.")
-    n = int(vector.shape[-1])
+    n = length(vector)
     empty, none = array.zeros([0, n], vector.dtype), array.zeros([0], vector.dtype)
     pairs = [(Q, vector), (empty, none) if A is None else (A, b), (empty, none) if G is None else (G, h)]
     tensors = [t for m, v in pairs for t in (_part(m, 2, vector), _part(v, 1, vector))]
-    batch = max(int(t.shape[0]) for t in tensors)
+    batch = max(length(t, 0) for t in tensors)
     for name, matrix, right in (("Q", 0, 1), ("A", 2, 3), ("G", 4, 5)):
         rows, columns = tensors[matrix].shape[1:]
         if columns != n or rows != tensors[right].shape[1]:
@@ -146,7 +146,7 @@ def _part(value: Any, rank: int, like: Tensor) -> Tensor:
 
 # -- the solution ----------------------------------------------------------------------------------------------------
 def _solved(data: _Data, like: Tensor, what: str, tol: float, maxiter: int) -> Program:
-    n, p, m = (int(t.shape[-1]) for t in (data.c, data.b, data.h))
+    n, p, m = (length(t) for t in (data.c, data.b, data.h))
     with stack.use_recorders(()):
         wide = _Data(*[array.cast(t, "float64") for t in data])
         x, y, z = _interior_point(wide, tol, maxiter, what) if m else _equations(wide)
@@ -160,22 +160,22 @@ def _solved(data: _Data, like: Tensor, what: str, tol: float, maxiter: int) -> P
         return array.concat([gradient, z * (matvec(g, x) - h), matvec(a, x) - b], -1)
 
     solution = defined_by(conditions, found, list(data), Rule("dense", 1, False, None, None))
-    if len(like.array.shape) == 1 and int(solution.shape[0]) == 1:
+    if len(like.array.shape) == 1 and length(solution, 0) == 1:
         solution = solution[0]
     x, z, y = array.split(solution, [n, m, p], -1)
     return Program(x, z, y)
 
 
 def _equations(data: _Data) -> tuple[Tensor, Tensor, Tensor]:
-    n = int(data.c.shape[-1])
+    n = length(data.c)
     solution = dense_solve(_blocks(data.q, data.a), column(array.concat([-data.c, data.b], -1)))[..., 0]
     return solution[..., :n], solution[..., n:], data.h
 
 
 def _blocks(q: Tensor, a: Tensor) -> Tensor:
     """[[q, aᵀ], [a, 0]]."""
-    p = int(a.shape[-2])
-    corner = array.zeros([int(a.shape[0]), p, p], a.dtype)
+    p = length(a, -2)
+    corner = array.zeros([length(a, 0), p, p], a.dtype)
     return array.concat([array.concat([q, matrix_transpose(a)], -1), array.concat([a, corner], -1)], -2)
 
 
@@ -229,7 +229,7 @@ _ADVICE = (
 
 
 def _largest(*vectors: Tensor) -> Tensor:
-    parts = [abs(v) for v in vectors if int(v.shape[-1])]
+    parts = [abs(v) for v in vectors if length(v)]
     return reduce_max(array.concat(parts, -1), -1)
 
 
@@ -242,7 +242,7 @@ def _residuals(data: _Data, point: _Point) -> tuple[Tensor, Tensor, Tensor]:
 
 def _moved(data: _Data, point: _Point) -> _Point:
     z, s = point.z, point.s
-    n, m = int(point.x.shape[-1]), int(z.shape[-1])
+    n, m = length(point.x), length(z)
     residuals = _residuals(data, point)
     weights = z / s
     matrix = data.q + matmul(data.g * weights[..., None], data.g, transpose_a=True)

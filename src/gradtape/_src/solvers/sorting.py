@@ -8,7 +8,7 @@ from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
 from gradtape._src.solvers.convergence import require_convergence
 from gradtape._src.solvers.implicit import Rule, check_choice, defined_by
-from gradtape._src.solvers.vectors import column, epsilon
+from gradtape._src.solvers.vectors import column, epsilon, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.arguments import axis_of
@@ -84,7 +84,7 @@ def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 
     """
     x, at = _prepared(values, axis, "ASCENDING", temperature, "temperature")
     rows = _last(x, at)
-    count = int(rows.shape[-1])
+    count = length(rows)
     if isinstance(k, bool) or not isinstance(k, int) or not 0 < k < count:
         raise ValueError(
             f"k is an integer between 1 and {count - 1}, one less than the number of values; received {k!r}."
@@ -144,7 +144,7 @@ def _last(x: Tensor, at: int) -> Tensor:
 
 def _ranks(rows: Tensor) -> Tensor:
     """(n, ..., 1), for each row."""
-    count = int(rows.shape[-1])
+    count = length(rows)
     return array.zeros_like(rows) + array.range(count, 0, -1, dtype=rows.dtype)
 
 

@@ -72,6 +72,17 @@ def _real(leaf: Any, name: str) -> Tensor:
     return tensor
 
 
+def length(x: Tensor, axis: int = -1) -> int:
+    """The length of an axis, which must be known: solvers make matrices of it."""
+    found = x.shape[axis]
+    if found is None:
+        raise ValueError(
+            f"A solver needs to know the lengths of axes while it is traced: received the shape {x.shape}. Give the "
+            "function an input_signature without None, or call tf.ensure_shape."
+        )
+    return int(found)
+
+
 def dot(x: Tensor, y: Tensor) -> Tensor:
     """The inner products of vectors along the last axis."""
     return reduce_sum(x * y, -1)
