@@ -44,6 +44,13 @@ def test_every_process_knows_the_cluster(tmp_path):
     assert len(set(addresses)) == 3
 
 
+def test_long_lines_are_not_mixed(tmp_path):
+    done = launched(tmp_path, WHO + "for _ in range(20):\n    print(str(index) * 300_000)", "--nproc", "3")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert sorted(lines) == sorted(f"[{i}] " + str(i) * 300_000 for i in range(3) for _ in range(20))
+
+
 def test_a_process_that_fails_ends_the_others(tmp_path):
     began = time.monotonic()
     done = launched(tmp_path, WHO + "sys.exit(7) if index == 1 else time.sleep(100)")

@@ -186,3 +186,51 @@ def test_keras_distribution_over_two_processes(tmp_path):
     for found in (each for worker in workers for each in worker):
         assert found[0] == pytest.approx(alone[0], rel=1e-5)
         assert found[1] == pytest.approx(alone[1], rel=1e-5)
+
+
+CALLBACKS = """
+import os, sys
+import numpy as np
+import gradtape as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    tf.keras.utils.set_random_seed(1)
+    model = tf.keras.Sequential([tf.keras.Input([4]), tf.keras.layers.Dense(1)])
+    model.compile("adam", "mse", steps_per_execution=2)
+
+
+class Fail(tf.keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        if sys.argv[1] == "fails" and epoch == 3 and strategy.cluster_resolver.task_id == 1:
+            if os.environ["GRADTAPE_RESTART"] == "0":
+                sys.exit(9)
+
+
+x = np.random.default_rng(0).normal(size=(64, 4)).astype("f")
+kinds = tf.keras.callbacks
+files = [kinds.BackupAndRestore("backup"), kinds.ModelCheckpoint("{epoch}.keras"), kinds.CSVLogger("log.csv")]
+callbacks = [*files, Fail()]
+history = model.fit(x, x.sum(1), batch_size=16, epochs=5, shuffle=False, verbose=0, callbacks=callbacks).history
+assert callbacks[1].filepath == "{epoch}.keras"
+print("found", history["loss"], [w.ravel().tolist() for w in model.get_weights()])
+"""
+
+
+@pytest.mark.slow
+def test_the_first_process_writes_the_files_of_callbacks(tmp_path):
+    """Backups restore all processes after a failure."""
+    (tmp_path / "program.py").write_text(CALLBACKS)
+    command = [sys.executable, "-m", "gradtape", "launch", "--max-restarts", "1", str(tmp_path / "program.py")]
+    found = {}
+    for name in ("calm", "fails"):
+        folder = tmp_path / name
+        folder.mkdir()
+        done = subprocess.run([*command, name], capture_output=True, text=True, timeout=200, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        one, two = [line.split("found ")[1] for line in done.stdout.splitlines() if "found" in line]
+        assert one == two
+        found[name] = ast.literal_eval(one.replace("] [", "], ["))
+        expected = ["log.csv", *(f"{epoch}.keras" for epoch in range(1, 6))]
+        assert sorted(path.name for path in folder.iterdir()) == sorted(expected)
+    assert found["fails"] == (found["calm"][0][3:], found["calm"][1])

@@ -94,6 +94,11 @@ def fit(tf, name, strategy, steps):
     return [history["loss"][0], history["accuracy"][0], *model.evaluate(x[:20], y[:20], verbose=0)], model
 
 
+def rounded(weight):
+    """The numbers of a weight, to seven digits."""
+    return [float(f"{number:.7g}") for number in weight.ravel()]
+
+
 if __name__ == "__main__":
     import tensorflow
 
@@ -101,5 +106,9 @@ if __name__ == "__main__":
     tensorflow.config.set_logical_device_configuration(cpu, [tensorflow.config.LogicalDeviceConfiguration()] * 4)
     mirrored = tensorflow.distribute.MirroredStrategy()
     kinds = {f"{kind.__name__}_{name}": (kind, name) for name in MODELS for kind in (loop, fit)}
-    found = {key: kind(tensorflow, name, mirrored, 10)[0] for key, (kind, name) in kinds.items()}
-    RECORDED.write_text(json.dumps(found, indent=1) + "\n")
+    found = {}
+    for key, (kind, name) in kinds.items():
+        losses, trained = kind(tensorflow, name, mirrored, 10)
+        found[key] = {"losses": losses, "weights": [rounded(w) for w in trained.get_weights()]}
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found.items()]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n")

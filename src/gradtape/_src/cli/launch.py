@@ -269,6 +269,10 @@ class Group:
                 process.wait()
 
 
+_writing = threading.Lock()
+"""Python's text files are not made for several threads: long lines of two processes would be mixed."""
+
+
 # -- output ----------------------------------------------------------------------------------------------------------
 class _Copier:
     """Copies the output of a process line by line, each with the number of the process in front.
@@ -301,8 +305,9 @@ class _Copier:
     def _write(self, text: str) -> None:
         for target, prefix in ((self._log, ""), (self._target, self._prefix)):
             if target is not None:
-                target.write("".join(self._numbered(text, prefix)))
-                target.flush()
+                with _writing:
+                    target.write("".join(self._numbered(text, prefix)))
+                    target.flush()
         self._begins = text.endswith(("\n", "\r"))
 
     def _numbered(self, text: str, prefix: str) -> Iterator[str]:

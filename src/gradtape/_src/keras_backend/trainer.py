@@ -21,6 +21,7 @@ from gradtape._src.distribute.input import batches_of_worker
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.keras_backend.core import convert_to_numpy
 from gradtape._src.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
+from gradtape._src.keras_backend.process_files import ProcessFiles
 from gradtape._src.keras_backend.replicas import ReplicatedStep
 from gradtape._src.keras_backend.sparse_data import SparseBatches, is_for_host
 from gradtape._src.variable import is_distributed
@@ -154,30 +155,38 @@ class Trainer(base_trainer.Trainer):
             x, y, sample_weight, batch_size, steps_per_epoch, shuffle=shuffle, class_weight=class_weight
         )
         self._build_on(batches)
-        callbacks = self._callback_list(callbacks, batches, verbose, epochs, add_history=True)
-        validate = None
-        if validation_data is not None:
-            validate = self._validation(
-                validation_data, validation_batch_size or batch_size, validation_steps, callbacks
-            )
-        self.stop_training = False
-        self.make_train_function()
-        callbacks.on_train_begin()
+        with ProcessFiles(callbacks) as files:
+            callbacks = self._callback_list(callbacks, batches, verbose, epochs, add_history=True)
+            validate = None
+            if validation_data is not None:
+                validate = self._validation(
+                    validation_data, validation_batch_size or batch_size, validation_steps, callbacks
+                )
+            self.stop_training = False
+            self.make_train_function()
+            callbacks.on_train_begin()
+            files.restored()
+            numbers = range(self._initial_epoch or initial_epoch, epochs)
+            logs = self._train_epochs(numbers, batches, callbacks, validate, validation_freq)
+            if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
+                self.optimizer.finalize_variable_values(self.trainable_weights)
+            self._eval_epoch_iterator = None
+            callbacks.on_train_end(logs=logs)
+        return self.history
+
+    def _train_epochs(self, epochs: range, batches: Any, callbacks: Any, validate: Any, frequency: Any) -> Any:
+        """Train for some epochs, or until a callback stops the training; the logs of the last one."""
         logs: dict[str, Any] = {}
-        for epoch in range(self._initial_epoch or initial_epoch, epochs):
+        for epoch in epochs:
             self.reset_metrics()
             callbacks.on_epoch_begin(epoch)
             logs = self._train_epoch(batches, callbacks)
-            if validate is not None and self._should_eval(epoch, validation_freq):
+            if validate is not None and self._should_eval(epoch, frequency):
                 logs.update({f"val_{name}": value for name, value in validate().items()})
             callbacks.on_epoch_end(epoch, logs)
             if self.stop_training:
                 break
-        if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
-            self.optimizer.finalize_variable_values(self.trainable_weights)
-        self._eval_epoch_iterator = None
-        callbacks.on_train_end(logs=logs)
-        return self.history
+        return logs
 
     def _batches(
         self, x: Any, y: Any, sample_weight: Any, batch_size: int | None, steps: int | None, **options: Any
