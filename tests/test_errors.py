@@ -104,7 +104,7 @@ def test_invalid_argument_names_the_op():
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("lite", "own machinery"), ("to_float", "use tf.cast"), ("reduce_men", "'$")],
+    [("lite", "own runtime"), ("to_float", "use tf.cast"), ("reduce_men", "'$")],
 )
 def test_a_name_that_is_missing_has_a_reason(name, why):
     with pytest.raises(AttributeError, match=f"has no attribute '{name}.*{why}") as caught:

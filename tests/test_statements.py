@@ -90,6 +90,7 @@ OTHERWISE = {
     "autodiff-in-100-lines.md": ["bookkeeping is missing"],
     "checkpoints.md": ["to check for missing ones", "You may be missing"],
     "coming-from.md": ["missing.", "--only missing"],
+    "compiled-functions.md": ["the memory that is planned"],
     "debugging.md": [".missing", "--only missing"],
     "differences.md": ["the rest as missing"],
     "files.md": ["ram://results/missing"],

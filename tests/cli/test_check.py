@@ -220,7 +220,7 @@ def test_supported(name: str) -> None:
         ("tf.train.AdamOptimizer", "tf.compat.v1.train has it"),
         ("tf.train.exponential_decay", "tf.compat.v1.train has it"),
         ("tf.train.get_or_create_global_step", "here as tf.compat.v1.train.get_or_create_global_step"),
-        ("tf.compat.v1.train.MonitoredSession", "is not in gradtape"),
+        ("tf.compat.v1.train.MonitoredSession", "managed sessions and queues"),
         ("tf.data.Datset", "did you mean tf.data.Dataset?"),
         ("tf.data.batching", "not in gradtape"),
         ("tf.data.experimental.CsvDataset", "from_generator"),

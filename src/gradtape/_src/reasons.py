@@ -10,9 +10,9 @@ __all__ = ["missing", "missing_sentence", "reason", "reason_within"]
 REASONS = [
     (r"tf\.(compat\.v1\.)?contrib$", "it was removed in TensorFlow 2; its layers are in tf.keras.layers"),
     (r"tf\.(compat\.v1\.)?estimator$", "it was removed from TensorFlow in 2.16; use tf.keras, or a loop of your own"),
-    (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "graphs of TensorFlow's own"),
+    (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "for TensorFlow's own graphs"),
     (r"tf\.dtensor$", "use tf.experimental.dtensor"),
-    (r"tf\.distribute\.", "machinery of clusters that gradtape does not reach"),
+    (r"tf\.distribute\.", "for clusters of TensorFlow servers, which gradtape does not have"),
     (r"tf\.(TensorArraySpec|OptionalSpec)$",
      "functions do not take values of this kind: use tf.TensorSpec for their tensors"),
     (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
@@ -21,7 +21,7 @@ REASONS = [
     (r"tf\.data\.experimental\.(Reducer|group_by_reducer)$", "use dataset.group_by_window and dataset.reduce"),
     (r"tf\.data\.(IteratorSpec|experimental\.(service|DatasetInitializer|distributed_save|\w+_variant|get_model_proto|"
      r"\w*table_from_dataset|make_saveable_from_iterator|at|pad_to_cardinality))$",
-     "machinery of TensorFlow's runtime"),
+     "internals of TensorFlow's runtime"),
     (r"train\.(\w+Hook|\w+Session|(im|ex)port_meta_graph|start_queue_runners|Supervisor)$",
      "TensorFlow 1's managed sessions and queues; tf.compat.v1.Session runs graphs"),
     (r"train\.(ClusterDef|Coordinator|JobDef|Server|ServerDef)$", "servers of TensorFlow 1: see tf.distribute"),
@@ -39,13 +39,13 @@ REASONS = [
     (r"tf\.(queue|CriticalSection)$", "for threads of TensorFlow's runtime: use queue.Queue, threading.Lock"),
     (r"tf\.(import_graph_def|load_library|load_op_library|"
      r"sysconfig|tools|lite|security|estimator)$",
-     "TensorFlow's own machinery"),
+     "part of TensorFlow's own runtime"),
     (r"tf\.(check_pinned|conv|conv2d_backprop_filter_v2|conv2d_backprop_input_v2|approx_top_k|ragged_fill_empty_rows(_grad)?)$",
      "an internal op that TensorFlow exports by accident"),
     (r"tf\.config\.experimental\.ClusterDeviceFilters$", "clusters of servers"),
     (r"tf\.profiler\.experimental\.(client|server)(\.\w+)?$", "use jax.profiler.start_server"),
     (r"tf\.autograph\.experimental\.Feature$", "there are no optional features"),
-    (r"tf\.types\.experimental\.\w+(\.\w+)?$", "types of TensorFlow's own machinery"),
+    (r"tf\.types\.experimental\.\w+(\.\w+)?$", "types of TensorFlow's own runtime"),
     (r"tf\.test\.(create_local_cluster|benchmark_config|experimental(\.\w+)?)$", "for servers and sessions"),
     (r"tf\.io\.(de|en)code_proto$", "needs the descriptions of your messages: use the package protobuf"),
     (r"tf\.io\.(match_filenames_once|write_graph)$", "for graphs; use tf.io.gfile.glob, tf.summary.graph"),
@@ -101,7 +101,7 @@ def reason(name: str) -> str | None:
     """Why a name is missing; None if there is no reason.
 
     >>> reason("tf.lite")
-    "TensorFlow's own machinery"
+    "part of TensorFlow's own runtime"
     """
     return next((why for pattern, why in REASONS if re.search(pattern, name)), None)
 
@@ -110,7 +110,7 @@ def reason_within(name: str, missing: str) -> str | None:
     """Why a name is missing whose part `missing` is: its own reason, or that of a namespace it is in.
 
     >>> reason_within("tf.lite.TFLiteConverter", "tf.lite")
-    "TensorFlow's own machinery"
+    "part of TensorFlow's own runtime"
     """
     while len(name) >= len(missing):
         why = reason(name)
@@ -124,7 +124,7 @@ def missing_sentence(name: str) -> str | None:
     """What to say of a name of TensorFlow's that gradtape lacks; None if it is none that is known.
 
     >>> missing_sentence("tf.lite")
-    "tf.lite is not in gradtape: TensorFlow's own machinery"
+    "tf.lite is not in gradtape: part of TensorFlow's own runtime"
     >>> missing_sentence("tf.to_float")
     'tf.to_float is a TensorFlow 1 name: use tf.cast'
     """
