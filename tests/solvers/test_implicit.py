@@ -172,6 +172,23 @@ def test_variables_and_tensors_from_outside_have_gradients():
     assert float(of_c) == pytest.approx(0.6 / (1 + 0.5 * sine), rel=1e-8)
 
 
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_compiled_function_inside_of_the_equation_uses_tensors_from_outside(traced):
+    b, w = tf.constant([0.1, 0.2], tf.float64), tf.Variable(0.5, dtype=tf.float64)
+    step = tf.function(lambda x, c: tf.cos(x) * w + c, jit_compile=False)
+
+    def gradients(b, step):
+        with tf.GradientTape() as tape:
+            tape.watch(b)
+            c = b * 2.0
+            x = tf.autodiff.fixed_point(lambda x: step(x, c), tf.zeros_like(b)).x
+        return tape.gradient(x, [b, w])
+
+    found = (tf.function(gradients, jit_compile=False) if traced else gradients)(b, step)
+    for got, want in zip(found, gradients(b, lambda x, c: tf.cos(x) * w + c), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10)
+
+
 def test_views_of_the_tape_name_the_solver():
     a = tf.Variable([2.0, 3.0])
     with tf.GradientTape(persistent=True) as tape:

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gradtape._src.arrays.batched import Batched, EscapeError
 from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.autodiff.custom_gradient import VariableWatcher, received, row_by_row, shown
@@ -17,9 +19,9 @@ from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.dispatch import record
 from gradtape._src.core.observe import in_rule
-from gradtape._src.core.primitive import Op
+from gradtape._src.core.primitive import Op, numpy_dtype
 from gradtape._src.core.structure import dense
-from gradtape._src.core.tape import Recorder, active_recorders
+from gradtape._src.core.tape import Record, Recorder, active_recorders
 from gradtape._src.interrupts import setting
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, abstract_value
@@ -91,31 +93,53 @@ class _Around(dict[int, Any]):
 class _Captures(Recorder):
     """Finds the tensors that recorders track, and that a function uses without being given them."""
 
-    __slots__ = ("given", "tensors")
+    __slots__ = ("given", "tensors", "uids")
 
     def __init__(self, given: Sequence[Tensor]) -> None:
         super().__init__()
         self.tracked = _Around(active_recorders())
         self.given = {t.uid for t in given}
+        self.uids: dict[int, None] = {}
         self.tensors: dict[int, Tensor] = {}
-        self.append = _follow_up
+        self.append = self._note
+
+    def _note(self, record: Any) -> bool:
+        for uid in Record.of(record).inputs:
+            known = uid in self.given or dict.__contains__(self.tracked, uid)
+            if uid and not known and uid in self.tracked:
+                self.uids[uid] = None
+        return True  # on_op follows
 
     def on_op(self, record: Any, inputs: Any, outputs: Any) -> None:
         for tensor in inputs if isinstance(inputs, (tuple, list)) else (inputs,):
-            uid = tensor.uid
-            known = uid in self.given or dict.__contains__(self.tracked, uid)
-            if uid and not known and uid in self.tracked and is_differentiable(tensor.array):
-                self.tensors[uid] = tensor
+            if tensor.uid in self.uids:
+                self.tensors[tensor.uid] = tensor
+
+    def found(self, like: Any) -> list[Tensor]:
+        """The tensors, in the order of their first use.
+
+        The record of a call of a program has the uids of its inputs alone: a tensor with such a uid stands for it.
+        """
+        tensors = [self.tensors[uid] if uid in self.tensors else self._substitute(uid, like) for uid in self.uids]
+        return [t for t in tensors if t is not None and is_differentiable(t.array)]
+
+    def _substitute(self, uid: int, like: Any) -> Tensor | None:
+        graph = current_graph()
+        array = None if graph is None else graph.lookup(uid)
+        if array is None:
+            shape: Any = self.tracked[uid]
+            if shape is None:  # of a value from before a trace
+                return None
+            array = np.zeros(shape, numpy_dtype(like))
+        tensor = Tensor()
+        tensor.array, tensor.uid = array, uid
+        return tensor
 
 
-def _follow_up(record: Any) -> bool:
-    return True  # on_op follows
-
-
-def captured(function: Callable[[], Any], given: Sequence[Tensor]) -> tuple[list[Tensor], list[Variable]]:
+def captured(function: Callable[[], Any], given: Sequence[Tensor], like: Tensor) -> tuple[list[Tensor], list[Variable]]:
     """The tensors and trainable variables that a call uses, besides those given, and that can have a gradient.
 
-    Calls the function; the recorders that are active do not see it.
+    Calls the function; the recorders that are active do not see it. `like` has the dtype of what it computes with.
     """
     if stack.active_stack() is None:
         return [], []
@@ -124,4 +148,4 @@ def captured(function: Callable[[], Any], given: Sequence[Tensor]) -> tuple[list
         function()
     found = watcher.variables
     variables = [v for uid, v in sorted(found.items()) if is_differentiable(abstract_value(v, current_graph()))]
-    return [t for uid, t in captures.tensors.items() if uid not in found], variables
+    return [t for t in captures.found(like) if t.uid not in found], variables

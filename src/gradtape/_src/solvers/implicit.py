@@ -168,7 +168,7 @@ def defined_by(residual: Residual, x: Tensor, inputs: Sequence[Tensor], rule: Ru
     """A solution as the output of one op of the inputs, and of what the residual uses from outside."""
     if stack.active_stack() is None:
         return x
-    tensors, variables = captured(lambda: residual(identity(x), list(inputs)), inputs)
+    tensors, variables = captured(lambda: residual(identity(x), list(inputs)), inputs, x)
     if not inputs and not tensors and not variables:
         return x
     vjp = functools.partial(_vjp, residual, rule, tensors, variables)

@@ -144,7 +144,7 @@ class _Sources:
 
     def __init__(self, field: Field, t: Tensor, y: Tensor, inputs: Sequence[Tensor]) -> None:
         self.count = len(inputs)
-        self.tensors, self.variables = captured(lambda: field(identity(t), identity(y), list(inputs)), inputs)
+        self.tensors, self.variables = captured(lambda: field(identity(t), identity(y), list(inputs)), inputs, y)
 
     def recorded(self) -> list[Tensor]:
         """What stands behind the arguments in the record."""
