@@ -33,6 +33,7 @@ from gradtape._src.inspect.events import OpLogger
 from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.inspect.source import statement_at
 from gradtape._src.inspect.tables import Column, Report, Table, plural
+from gradtape._src.interrupts import float_errors_ignored
 
 SAMPLE = 256
 """How many numbers of a value a digest holds."""
@@ -407,7 +408,7 @@ class _Walk:
         """The largest difference beside the largest number, and where it is."""
         if a.sample.size == 0 or a.sample.size != b.sample.size:
             return (0.0 if a.checksum == b.checksum else float("inf")), None
-        with np.errstate(all="ignore"):
+        with float_errors_ignored():
             off = np.abs(a.sample - b.sample)
         off = np.where((a.sample == b.sample) | (np.isnan(a.sample) & np.isnan(b.sample)), 0.0, off)
         off = np.where(np.isnan(off), np.inf, off)

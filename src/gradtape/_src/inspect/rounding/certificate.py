@@ -497,7 +497,7 @@ def _condition(wide: Interval, output: Array) -> float:
     """The largest relative radius of a result beside that of the operands; 0 where the result does not move."""
     radius = wide.radius
     moves = radius > 4 * np.nextafter(0, 1)
-    with np.errstate(all="ignore"):
+    with float_errors_ignored():
         factors = np.where(moves, radius / (INFLATION * np.abs(output.astype(np.float64))), 0.0)
     return float(np.max(np.where(np.isnan(factors), np.inf, factors), initial=0.0))
 
