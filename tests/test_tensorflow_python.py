@@ -204,3 +204,19 @@ assert not any(name.partition(".")[0] == "tf_keras" for name in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_whether_a_tape_records():
+    tape_module = tensorflow_python.find("eager.tape")
+    x, v = tf.constant(1.0), tf.Variable(2.0)
+    assert not tape_module.could_possibly_record()
+    with tf.GradientTape() as tape:
+        assert tape_module.could_possibly_record()
+        assert not tape_module.should_record_backprop([x])
+        assert tape_module.should_record_backprop([x, tf.convert_to_tensor(v)])
+        tape.watch(x)
+        assert tape_module.should_record_backprop([x * 2.0])
+        assert not tape_module.should_record_backprop([tf.stop_gradient(x)])
+        with tape.stop_recording():
+            assert not tape_module.should_record_backprop([x])
+    assert not tape_module.should_record_backprop([x])

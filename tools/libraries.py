@@ -142,6 +142,7 @@ LIBRARIES = {
                 "pytest-mock",
                 "flaky",
                 "pytest-xdist",
+                "pytest-rng",
             ),
             alone=("pennylane-lightning==0.42.0",),
             without=("jax",),

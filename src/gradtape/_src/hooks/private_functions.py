@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
+from gradtape._src.active import active_stack
 from gradtape._src.call_sites import logger
 from gradtape._src.devices import chosen, logical_devices
 from gradtape._src.interrupts import setting
@@ -38,6 +39,7 @@ __all__ = [
     "case_helper",
     "constant_value_as_shape",
     "context",
+    "could_possibly_record",
     "deprecated",
     "deprecated_alias",
     "deprecated_args",
@@ -50,10 +52,26 @@ __all__ = [
     "pfor",
     "prevent_gradient",
     "run_in_eager_mode",
+    "should_record_backprop",
     "silence",
     "sparse_reorder",
     "sticky_attribute_assignment",
 ]
+
+
+def could_possibly_record() -> bool:
+    """Whether a tape is recording."""
+    return active_stack() is not None
+
+
+def should_record_backprop(tensors: Sequence[Tensor]) -> bool:
+    """Whether a tape that is recording tracks one of these tensors."""
+    stack = active_stack()
+    while stack is not None:
+        tracked, _, _, stack = stack
+        if any(tensor.uid in tracked for tensor in tensors):
+            return True
+    return False
 
 
 _silent: ContextVar[bool] = ContextVar("gradtape_silent_deprecations", default=False)

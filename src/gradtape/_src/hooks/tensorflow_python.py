@@ -129,6 +129,7 @@ TABLE: dict[str, str] = {
     "eager.function": "function=tf.function defun=tf.function",
     "eager.polymorphic_function.def_function": "function=tf.function",
     "eager.polymorphic_function.polymorphic_function": "function=tf.function",
+    "eager.tape": _own("could_possibly_record", "should_record_backprop"),
     "framework.composite_tensor": f"CompositeTensor={_SPECS}.CompositeTensor",
     "framework.config": "is_op_determinism_enabled=gradtape._src.function.modes.is_op_determinism_enabled "
     "disable_op_determinism=gradtape._src.function.modes.disable_op_determinism tf.config tf.config.experimental",
