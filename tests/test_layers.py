@@ -64,13 +64,12 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
         "lazy_names",
         "memory",
         "notebook",
-        "reasons",
         "threads",
         "typing",
         "uids",
         "version",
     ),
-    ("compilation_cache", "forks"),
+    ("compilation_cache", "forks", "reasons"),
 )
 HEIGHT = {layer: len(LAYERS) - i for i, layers in enumerate(LAYERS) for layer in layers}
 LIBRARIES = {"numpy", "ml_dtypes"}

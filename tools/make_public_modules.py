@@ -95,16 +95,24 @@ def text_of(public: str) -> str:
     own = [name for name in names if name not in public_modules]
     listed = _import(module.__name__, own) if own else ""
     summary = (module.__doc__ or "").strip().splitlines()[0]
-    checking = "import typing as _typing\n\n" if lazy else ""
-    text = f'"""{summary}"""\n\n{checking}{_primitives(public, module.__all__)}{listed}'
+    text = f'"""{summary}"""\n\nimport typing as _typing\n\n{_primitives(public, module.__all__)}{listed}'
     if public_modules:
         line = f"from gradtape.{public} import {', '.join(f'{name} as {name}' for name in public_modules)}\n"
         text += line if len(line) <= 121 else _import(f"gradtape.{public}", public_modules)
-    if lazy:  # a type checker would take every misspelled name for one that is loaded on first use
-        seen = indent(_import(module.__name__, lazy), "    ")
-        loads = f"    from {module.__name__} import __getattr__ as __getattr__\n"
-        text += f"\nif _typing.TYPE_CHECKING:\n{seen}else:\n{loads}"
-    return text
+    return text + _getattr(module.__name__, lazy)
+
+
+def _getattr(implementation: str, lazy: Sequence[str]) -> str:
+    """The end of a public module: how names are found that it does not have, or has not loaded.
+
+    Type checkers do not see it. They would take every misspelled name for one that is loaded on first use.
+    """
+    public = "    from gradtape._src.lazy_names import of_public as _of_public\n"
+    if not lazy:
+        return f"\nif not _typing.TYPE_CHECKING:\n{public}\n    __getattr__ = _of_public(__name__)\n"
+    seen = indent(_import(implementation, list(lazy)), "    ")
+    loads = f"    from {implementation} import __getattr__ as _load\n\n    __getattr__ = _of_public(__name__, _load)\n"
+    return f"\nif _typing.TYPE_CHECKING:\n{seen}else:\n{public}{loads}"
 
 
 def _primitives(public: str, listed: Sequence[str]) -> str:

@@ -28,4 +28,7 @@ if _typing.TYPE_CHECKING:
         solve_qp as solve_qp,
     )
 else:
-    from gradtape._src.solvers.public import __getattr__ as __getattr__
+    from gradtape._src.lazy_names import of_public as _of_public
+    from gradtape._src.solvers.public import __getattr__ as _load
+
+    __getattr__ = _of_public(__name__, _load)

@@ -1,5 +1,7 @@
 """`tf.config`: engines, devices, and what happens when a gradient is None."""
 
+import typing as _typing
+
 from gradtape._src.tf.config import (
     LogicalDevice as LogicalDevice,
     LogicalDeviceConfiguration as LogicalDeviceConfiguration,
@@ -31,3 +33,8 @@ from gradtape._src.tf.config import (
     set_visible_devices as set_visible_devices,
     threading as threading,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """`tf.debugging`: assertions about tensors. They return None, or raise what TensorFlow raises."""
 
+import typing as _typing
+
 from gradtape._src.tf.debugging import (
     Assert as Assert,
     LiveView as LiveView,
@@ -34,3 +36,8 @@ from gradtape._src.tf.debugging import (
     is_traceback_filtering_enabled as is_traceback_filtering_enabled,
     set_log_device_placement as set_log_device_placement,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """TensorFlow's error classes and their numeric codes."""
 
+import typing as _typing
+
 from gradtape._src.errors import (
     ABORTED as ABORTED,
     ALREADY_EXISTS as ALREADY_EXISTS,
@@ -40,3 +42,8 @@ from gradtape._src.errors import (
     UnimplementedError as UnimplementedError,
     UnknownError as UnknownError,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """`tf.image`: resizing, cropping, colours, comparisons, augmentation. Differentiable for floating-point images."""
 
+import typing as _typing
+
 from gradtape._src.tf.image import (
     ResizeMethod as ResizeMethod,
     adjust_brightness as adjust_brightness,
@@ -70,3 +72,8 @@ from gradtape._src.tf.image import (
     yiq_to_rgb as yiq_to_rgb,
     yuv_to_rgb as yuv_to_rgb,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -75,4 +75,7 @@ if _typing.TYPE_CHECKING:
         LinearOperatorZeros as LinearOperatorZeros,
     )
 else:
-    from gradtape._src.tf.linalg import __getattr__ as __getattr__
+    from gradtape._src.lazy_names import of_public as _of_public
+    from gradtape._src.tf.linalg import __getattr__ as _load
+
+    __getattr__ = _of_public(__name__, _load)

@@ -1,5 +1,7 @@
 """`tf.math`: elementwise functions, reductions and scans. Most are the primitives themselves."""
 
+import typing as _typing
+
 from gradtape._src.ops.math import (
     add as add,
     ceil as ceil,
@@ -137,3 +139,8 @@ from gradtape._src.tf.math import (
     zero_fraction as zero_fraction,
     zeta as zeta,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """`tf.nn`: activations and losses."""
 
+import typing as _typing
+
 from gradtape._src.ops.math import (
     relu as relu,
     sigmoid as sigmoid,
@@ -85,3 +87,8 @@ from gradtape._src.tf.nn import (
     weighted_moments as weighted_moments,
     zero_fraction as zero_fraction,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,7 +1,14 @@
 """`tf.quantization`: rounding to few levels in the forward pass, with the gradient of a clip."""
 
+import typing as _typing
+
 from gradtape._src.tf.quantization import (
     fake_quant_with_min_max_args as fake_quant_with_min_max_args,
     fake_quant_with_min_max_vars as fake_quant_with_min_max_vars,
     fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """`tf.ragged`: making ragged tensors, and functions of their flat values."""
 
+import typing as _typing
+
 from gradtape._src.tf.ragged import (
     boolean_mask as boolean_mask,
     constant as constant,
@@ -12,3 +14,8 @@ from gradtape._src.tf.ragged import (
     stack as stack,
     stack_dynamic_partitions as stack_dynamic_partitions,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """`tf.random`: numbers that depend on a seed and on nothing else."""
 
+import typing as _typing
+
 from gradtape._src.tf.random import (
     Algorithm as Algorithm,
     Generator as Generator,
@@ -30,3 +32,8 @@ from gradtape._src.tf.random import (
     uniform as uniform,
     uniform_candidate_sampler as uniform_candidate_sampler,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

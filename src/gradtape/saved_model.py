@@ -1,5 +1,7 @@
 """`tf.saved_model`: save objects with their functions, load what was saved."""
 
+import typing as _typing
+
 from gradtape._src.saved_model.public import (
     Asset as Asset,
     LoadOptions as LoadOptions,
@@ -8,3 +10,8 @@ from gradtape._src.saved_model.public import (
     load as load,
     save as save,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

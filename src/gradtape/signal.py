@@ -1,5 +1,7 @@
 """`tf.signal`: Fourier and cosine transforms, frames, spectrograms, windows."""
 
+import typing as _typing
+
 from gradtape._src.tf.signal import (
     dct as dct,
     fft as fft,
@@ -36,3 +38,8 @@ from gradtape._src.tf.signal import (
     stft as stft,
     vorbis_window as vorbis_window,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

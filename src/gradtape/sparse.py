@@ -1,5 +1,7 @@
 """`tf.sparse`: sparse tensors, and functions of them."""
 
+import typing as _typing
+
 from gradtape._src.tf.sparse import (
     SparseTensor as SparseTensor,
     add as add,
@@ -32,3 +34,8 @@ from gradtape._src.tf.sparse import (
     to_indicator as to_indicator,
     transpose as transpose,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

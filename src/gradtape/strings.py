@@ -1,5 +1,7 @@
 """`tf.strings`: functions of string tensors. They compute in NumPy and Python, and have no derivative."""
 
+import typing as _typing
+
 from gradtape._src.tf.strings import (
     as_string as as_string,
     bytes_split as bytes_split,
@@ -28,3 +30,8 @@ from gradtape._src.tf.strings import (
     unsorted_segment_join as unsorted_segment_join,
     upper as upper,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -24,4 +24,7 @@ if _typing.TYPE_CHECKING:
         with_eager_op_as_function as with_eager_op_as_function,
     )
 else:
-    from gradtape._src.tf.test import __getattr__ as __getattr__
+    from gradtape._src.lazy_names import of_public as _of_public
+    from gradtape._src.tf.test import __getattr__ as _load
+
+    __getattr__ = _of_public(__name__, _load)

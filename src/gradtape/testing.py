@@ -1,5 +1,7 @@
 """`check_gradients`: is the derivative of a function what numbers say it is? `certify`: how exactly was it computed?"""
 
+import typing as _typing
+
 from gradtape._src.testing import (
     MODES as MODES,
     Certificate as Certificate,
@@ -7,3 +9,8 @@ from gradtape._src.testing import (
     certify as certify,
     check_gradients as check_gradients,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -224,3 +225,21 @@ def test_a_scope_of_variables_is_entered_again():
         assert v1.get_variable("v", [1]).name == "outer/v:0"
     with v1.variable_scope(v1.get_variable_scope()):
         assert v1.get_variable("v", [1]).name == "v:0"
+
+
+def test_a_name_of_tensorflow_that_is_missing_says_why():
+    names = (Path(__file__).parents[2] / "docs" / "data" / "tensorflow_names.txt").read_text("utf-8").splitlines()
+    plain = []
+    for name in [line.split()[0] for line in names if line.startswith("tf.")]:
+        found = tf
+        try:
+            for part in name.split(".")[1:]:
+                found = getattr(found, part)
+        except AttributeError as error:
+            if not any(words in str(error) for words in ("is not in gradtape: ", "is a TensorFlow 1 name: ")):
+                plain.append(name)
+    assert plain == []
+    with pytest.raises(AttributeError, match=r"tf\.data\.experimental\.SqlDataset is not in gradtape: use"):
+        tf.data.experimental.SqlDataset  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^module 'gradtape\.linalg' has no attribute 'no_such_name'$"):
+        tf.linalg.no_such_name  # noqa: B018

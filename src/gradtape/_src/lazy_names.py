@@ -25,6 +25,23 @@ def getattr_of(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return load
 
 
+def of_public(module: str, load: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a public module: what `load` finds, or an error that says why a name is missing."""
+
+    def find(name: str) -> Any:
+        try:
+            if load is not None:
+                return load(name)
+        except AttributeError as error:
+            if error.name != name:
+                raise
+        from gradtape._src.reasons import missing
+
+        raise missing(sys.modules.get(module, module), f"tf.{module.partition('.')[2]}.{name}", name)
+
+    return find
+
+
 def resolve(home: str, name: str) -> Any:
     """What a module has under this name, or under the one after the colon; the module itself before a bare colon."""
     path, colon, other = home.partition(":")

@@ -1,5 +1,7 @@
 """`tf.data`: TensorFlow's input pipelines."""
 
+import typing as _typing
+
 from gradtape._src.data import (
     AUTOTUNE as AUTOTUNE,
     INFINITE_CARDINALITY as INFINITE_CARDINALITY,
@@ -15,3 +17,8 @@ from gradtape._src.data import (
     ThreadingOptions as ThreadingOptions,
 )
 from gradtape.data import experimental as experimental
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

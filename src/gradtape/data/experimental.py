@@ -1,5 +1,7 @@
 """`tf.data.experimental`: older names, most of which are methods of datasets now."""
 
+import typing as _typing
+
 from gradtape._src.data.experimental import (
     AUTOTUNE as AUTOTUNE,
     INFINITE_CARDINALITY as INFINITE_CARDINALITY,
@@ -45,3 +47,8 @@ from gradtape._src.data.experimental import (
     unbatch as unbatch,
     unique as unique,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

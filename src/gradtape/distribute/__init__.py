@@ -1,5 +1,7 @@
 """`tf.distribute`: one program on several replicas."""
 
+import typing as _typing
+
 from gradtape._src.distribute import (
     CrossDeviceOps as CrossDeviceOps,
     DistributedDataset as DistributedDataset,
@@ -33,3 +35,8 @@ from gradtape.distribute import (
     coordinator as coordinator,
     experimental as experimental,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

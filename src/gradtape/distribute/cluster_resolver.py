@@ -1,5 +1,7 @@
 """`tf.distribute.cluster_resolver`: how a process learns which cluster it belongs to, and which task it is."""
 
+import typing as _typing
+
 from gradtape._src.distribute.cluster_resolver import (
     ClusterResolver as ClusterResolver,
     GCEClusterResolver as GCEClusterResolver,
@@ -11,3 +13,8 @@ from gradtape._src.distribute.cluster_resolver import (
     TPUClusterResolver as TPUClusterResolver,
     UnionResolver as UnionResolver,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

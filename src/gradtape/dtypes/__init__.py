@@ -1,5 +1,7 @@
 """Dtypes and casts."""
 
+import typing as _typing
+
 from gradtape._src.dtypes import (
     DType as DType,
     as_dtype as as_dtype,
@@ -31,3 +33,8 @@ from gradtape._src.dtypes import (
 )
 from gradtape._src.tf.array import cast as cast, complex as complex, saturate_cast as saturate_cast
 from gradtape.dtypes import experimental as experimental
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

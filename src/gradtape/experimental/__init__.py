@@ -1,5 +1,7 @@
 """`tf.experimental`: NumPy's functions, and switches of TensorFlow's runtime."""
 
+import typing as _typing
+
 from gradtape._src.experimental import (
     BatchableExtensionType as BatchableExtensionType,
     DynamicRaggedShape as DynamicRaggedShape,
@@ -19,3 +21,8 @@ from gradtape._src.experimental import (
     unregister_dispatch_for as unregister_dispatch_for,
 )
 from gradtape.experimental import dlpack as dlpack, dtensor as dtensor, numpy as numpy
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

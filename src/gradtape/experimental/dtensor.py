@@ -1,5 +1,7 @@
 """`tf.experimental.dtensor`: global tensors that are divided over a mesh of devices, by XLA."""
 
+import typing as _typing
+
 from gradtape._src.dtensor import (
     MATCH as MATCH,
     UNSHARDED as UNSHARDED,
@@ -30,3 +32,8 @@ from gradtape._src.dtensor import (
     shutdown_accelerator_system as shutdown_accelerator_system,
     unpack as unpack,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

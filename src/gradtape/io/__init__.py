@@ -47,4 +47,7 @@ if _typing.TYPE_CHECKING:
         serialize_tensor as serialize_tensor,
     )
 else:
-    from gradtape._src.tf.io import __getattr__ as __getattr__
+    from gradtape._src.lazy_names import of_public as _of_public
+    from gradtape._src.tf.io import __getattr__ as _load
+
+    __getattr__ = _of_public(__name__, _load)

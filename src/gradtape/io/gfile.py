@@ -1,5 +1,7 @@
 """`tf.io.gfile`: files and folders, of this machine or of a service, with TensorFlow's errors."""
 
+import typing as _typing
+
 from gradtape._src.tf.gfile import (
     GFile as GFile,
     copy as copy,
@@ -17,3 +19,8 @@ from gradtape._src.tf.gfile import (
     stat as stat,
     walk as walk,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """`tf.lookup`: tables from keys to values, of words to ids and back."""
 
+import typing as _typing
+
 from gradtape._src.tf.lookup import (
     KeyValueTensorInitializer as KeyValueTensorInitializer,
     StaticHashTable as StaticHashTable,
@@ -8,3 +10,8 @@ from gradtape._src.tf.lookup import (
     TextFileInitializer as TextFileInitializer,
 )
 from gradtape.lookup import experimental as experimental
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """Profiles of what runs: JAX's profiler, whose files TensorBoard's profile plugin and Perfetto read."""
 
+import typing as _typing
+
 from gradtape._src.tf.profiler import (
     Profile as Profile,
     ProfilerOptions as ProfilerOptions,
@@ -7,3 +9,8 @@ from gradtape._src.tf.profiler import (
     start as start,
     stop as stop,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

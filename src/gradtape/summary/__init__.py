@@ -1,5 +1,7 @@
 """`tf.summary`: numbers, histograms, images, texts and sounds in event files, which TensorBoard reads."""
 
+import typing as _typing
+
 from gradtape._src.tf.summary import (
     SummaryWriter as SummaryWriter,
     audio as audio,
@@ -19,3 +21,8 @@ from gradtape._src.tf.summary import (
     write as write,
 )
 from gradtape.summary import experimental as experimental
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,6 +1,13 @@
 """`tf.tpu.experimental`: TPUs, which gradtape reaches through JAX, on this machine only."""
 
+import typing as _typing
+
 from gradtape._src.tf.tpu import (
     initialize_tpu_system as initialize_tpu_system,
     shutdown_tpu_system as shutdown_tpu_system,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -19,6 +19,7 @@ from gradtape._src.function.modes import (
 from gradtape._src.inspect import explain as _explain
 from gradtape._src.inspect.graph_mode import GraphModeReport, report
 from gradtape._src.jax_setup import configure
+from gradtape._src.lazy_names import of_public
 from gradtape._src.threads import set_limit
 
 
@@ -534,6 +535,8 @@ def disable_mlir_bridge() -> None:
 # -- under their old names -------------------------------------------------------------------------------------------
 experimental_run_functions_eagerly, experimental_functions_run_eagerly = run_functions_eagerly, functions_run_eagerly
 experimental = ModuleType("gradtape.config.experimental", "What has moved up since, and what has not yet.")
+for _space in (experimental, optimizer, threading):
+    _space.__dict__["__getattr__"] = of_public(_space.__name__)
 for _name in ("list_physical_devices", "list_logical_devices", "get_visible_devices", "set_visible_devices"):
     setattr(experimental, _name, globals()[_name])
 for _old, _new in {

@@ -1,5 +1,7 @@
 """`tf.distribute.experimental`: names that TensorFlow keeps apart."""
 
+import typing as _typing
+
 from gradtape._src.distribute.experimental import (
     CentralStorageStrategy as CentralStorageStrategy,
     CollectiveCommunication as CollectiveCommunication,
@@ -14,3 +16,8 @@ from gradtape._src.distribute.experimental import (
     ValueContext as ValueContext,
 )
 from gradtape.distribute.experimental import coordinator as coordinator, partitioners as partitioners
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

@@ -1,5 +1,7 @@
 """`tf.experimental.numpy`: NumPy's functions with its dtype rules, on tensors."""
 
+import typing as _typing
+
 from gradtape._src.numpy_api.public import (
     abs as abs,
     absolute as absolute,
@@ -231,3 +233,8 @@ from gradtape._src.numpy_api.public import (
     zeros_like as zeros_like,
 )
 from gradtape.experimental.numpy import random as random
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)
