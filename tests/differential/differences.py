@@ -25,7 +25,6 @@ ON_PURPOSE: dict[str, tuple[str, ...]] = {
         "grad(lambda x: tf.transpose(x, [-1, 0]), ramp(2, 3))",
         "grad(tf.image.hsv_to_rgb, [[.3, .3, .1], [.1, .5, .5], [0., .2, .2], [.5, 1., .5], [1., 0., 0.]])",
         "grad(tf.linalg.expm, ones([0, 2, 2]), order=2)",
-        "grad(tf.linalg.tensor_diag_part, tf.constant(3.0))",
     ),
     "NaN in order": (
         "tf.sort([2., nan, 1.], direction='DESCENDING')",

@@ -44,7 +44,8 @@ def gradients(
     if builder is not None:
         result: list[Any] = builder.gradients(ys, xs, grad_ys, stop_gradients, unconnected_gradients, name)
         return result
-    targets, sources = [_part(y) for y in nest.flatten(ys)], nest.flatten(xs)
+    targets = [_part(y) for y in nest.flatten(ys)]
+    sources = [x if hasattr(x, "uid") else convert(x) for x in nest.flatten(xs)]
     records, arrays = _trace("tf.gradients", sources)
     policy = as_policy(unconnected_gradients)
     given = None if grad_ys is None else [None if g is None else convert(g) for g in nest.flatten(grad_ys)]

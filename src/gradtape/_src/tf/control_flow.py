@@ -75,7 +75,8 @@ def cond(
             raise TypeError(f"cond(): '{word}' argument required")
         if not callable(function):
             raise TypeError(f"'{word}' must be callable.")
-    if _is_traced(pred):
+    wrong = current_graph() is not None and isinstance(pred, (Tensor, Variable)) and not pred.dtype.is_bool
+    if wrong or _is_traced(pred):
         return _staged().cond(pred, true_fn, false_fn)
     chosen = true_fn if _holds(pred) else false_fn
     return chosen()  # type: ignore[misc]

@@ -12,6 +12,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import current_graph, is_known, unknown_shape
+from gradtape._src.autodiff.custom_gradient import custom_gradient
 from gradtape._src.conversion import constant_operand, convert, hinted_operands, is_library, operand, operands
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.ops import array, factorisations, index, linalg, math, reduce
@@ -1073,7 +1074,7 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     shape = tuple(x.array.shape)
     half = len(shape) // 2
     if not shape and x.dtype.name != "bfloat16" and current_graph() is None:
-        return array.identity(x)  # a function refuses it, as in TensorFlow
+        return _scalar_itself(x)
     if not shape or len(shape) % 2:
         raise _half_or(
             x, "DiagPart", f"The rank of the tensor should be even and positive, got shape {errors.brackets(shape)}"
@@ -1085,6 +1086,16 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
             )
     size = int(np.prod(shape[:half], dtype=int))
     return array.reshape(diag_part(array.reshape(x, shape=(size, size))), shape=shape[:half])
+
+
+@custom_gradient
+def _scalar_itself(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """A scalar counts as its diagonal in eager code only: TensorFlow refuses it in functions, and its gradient."""
+
+    def refused(g: Tensor) -> Tensor:
+        return tensor_diag(g)
+
+    return array.identity(x), refused
 
 
 def _diagonal_operand(value: Any, op: str) -> Tensor:

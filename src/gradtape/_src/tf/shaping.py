@@ -74,7 +74,7 @@ def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> T
         )
     for i, n in enumerate(times):
         if n < 0:
-            raise errors.invalid_argument(f"Expected multiples[{i}] >= 0, but got {n}", "Tile")
+            raise errors.refused_value(f"Expected multiples[{i}] >= 0, but got {n}", "Tile")
     # Every axis gets a new one before it, which is then stretched: the transpose is the engine's own un-broadcasting.
     apart = tuple(n for size in have for n in (1, size))
     wide = tuple(n for k, size in zip(times, have, strict=True) for n in (k, size))

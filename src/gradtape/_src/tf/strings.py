@@ -466,7 +466,7 @@ def to_number(input: Any, out_type: Any = float32, name: str | None = None) -> A
         return wrap(found.reshape(texts.shape))
     except numbers.NumberError as error:
         shown = error.text.decode("utf-8", "backslashreplace")
-        raise errors.invalid_argument(f"StringToNumberOp could not correctly convert string: {shown}", op) from None
+        raise errors.refused_value(f"StringToNumberOp could not correctly convert string: {shown}", op) from None
 
 
 @elementwise
