@@ -400,3 +400,63 @@ def test_a_width_that_is_not_declared(tmp_path):
     for rows in (1, 3):
         x = tf.concat([tf.ones([rows, 2]), tf.zeros([rows, 1])], 1)
         np.testing.assert_array_equal(loaded(x), model(x))
+
+
+def _scaled(value):
+    module = tf.Module()
+    module.w = tf.Variable(value)
+    module.f = tf.function(lambda x: x * module.w, input_signature=[tf.TensorSpec([], tf.float32)])
+    return module
+
+
+def test_options(tmp_path):
+    folder = str(tmp_path / "m")
+    tf.saved_model.save(_scaled(2.0), folder, options=tf.saved_model.SaveOptions(extra_tags=["mine"]))
+    assert tf.saved_model.load(folder, tags=["serve", "mine"]).f(3.0).numpy() == 6.0
+    assert tf.saved_model.load(folder).w.numpy() == 2.0
+    with pytest.raises(ValueError, match=r"incompatible argument to `tags`: \['serve'\].*tags \['serve', 'mine'\]"):
+        tf.saved_model.load(folder, tags=["serve"])
+    with pytest.raises(ValueError, match="invalid VariablePolicy value: other"):
+        tf.saved_model.SaveOptions(experimental_variable_policy="other")
+    assert tf.saved_model.SaveOptions(None, True).save_debug_info
+    with pytest.raises(AttributeError, match="SaveOptions"):
+        tf.saved_model.save(_scaled(1.0), folder, options=5)
+    assert tf.saved_model.load(folder).w.numpy() == 2.0
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_saving_over_another_one_that_is_killed(tmp_path, monkeypatch, at):
+    """Wherever a process ends between the moves, the folder has the old model, the new one or none."""
+    folder = tmp_path / "m"
+    tf.saved_model.save(_scaled(1.0), str(folder))
+    (folder / "notes.txt").write_text("mine")
+    calls, rename = [], os.rename
+
+    def killed(*paths):
+        if len(calls) == at:
+            monkeypatch.setattr(os, "rename", rename)
+            raise KeyboardInterrupt
+        calls.append(paths)
+        rename(*paths)
+
+    monkeypatch.setattr(os, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
+        tf.saved_model.save(_scaled(2.0), str(folder))
+    assert float(tf.saved_model.load(str(folder)).f(3.0)) == (6.0 if at == 2 else 3.0)
+    assert (folder / "notes.txt").read_text() == "mine"
+    tf.saved_model.save(_scaled(2.0), str(folder))
+    assert float(tf.saved_model.load(str(folder)).f(3.0)) == 6.0
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_other_files_of_the_folder_stay(tmp_path):
+    folder = tmp_path / "m"
+    folder.mkdir(mode=0o750)
+    (folder / "notes.txt").write_text("mine")
+    (tmp_path / "link").symlink_to(folder)
+    for value in (1.0, 2.0):
+        tf.saved_model.save(_scaled(value), str(tmp_path / "link"))
+        assert tf.saved_model.load(str(folder)).w.numpy() == value
+        assert (folder / "notes.txt").read_text() == "mine"
+        assert folder.stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "link").is_symlink()

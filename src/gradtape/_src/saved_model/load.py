@@ -180,7 +180,7 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
         meta = meta_graph(data)
     except (ValueError, TypeError) as error:
         raise OSError(f"Cannot parse file {path}: {error}") from error
-    _check_tags(tags, meta.tags)
+    _check_tags(tags, meta.tags, folder)
     loader = Loader(meta, folder, options or LoadOptions())
     try:
         loader.build()
@@ -189,14 +189,14 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
     return loader.root()
 
 
-def _check_tags(wanted: Any, stored: list[str]) -> None:
+def _check_tags(wanted: Any, stored: list[str], folder: str) -> None:
     if wanted is None:
         return
     given = {wanted} if isinstance(wanted, str) else set(wanted)
     if given != set(stored):
         raise ValueError(
-            f"The SavedModel available for loading has the tag-set {sorted(stored)}, which does not match the tags "
-            f"{sorted(given)}. Pass `tags=None` to load it, or the tags it was saved with."
+            f"Got an incompatible argument to `tags`: {wanted}. The SavedModel at {folder} has one MetaGraph with tags "
+            f"{stored}. You may omit the argument, pass 'None', or pass matching tags."
         )
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -51,27 +51,43 @@ _VERSIONS: Message = [(1, 2474), (2, 12)]
 _OBJECT_VERSION: Message = [(1, 1), (2, 1)]
 
 
+POLICIES = ("save_variable_devices", "expand_distributed_variables")
+
+
 class SaveOptions:
-    """Options of `tf.saved_model.save`; those that only steer TensorFlow have no effect.
+    """Options of `tf.saved_model.save`: `extra_tags` are tags besides "serve"; the others only steer TensorFlow.
 
     >>> import gradtape as tf
     >>> tf.saved_model.SaveOptions().save_debug_info
     False
     """
 
-    def __init__(self, **options: Any) -> None:
-        known = {
-            "namespace_whitelist": None, "save_debug_info": False, "function_aliases": None,
-            "experimental_debug_stripper": False, "experimental_io_device": None,
-            "experimental_variable_policy": None, "experimental_custom_gradients": True,
-            "experimental_image_format": False, "experimental_skip_saver": False,
-            "experimental_sharding_callback": None, "extra_tags": None,
-        }  # fmt: skip
-        for name in options:
-            if name not in known:
-                raise TypeError(f"SaveOptions.__init__() got an unexpected keyword argument {name!r}")
-        self.save_debug_info = False
-        vars(self).update(known | options)
+    def __init__(
+        self,
+        namespace_whitelist: Any = None,
+        save_debug_info: bool = False,
+        function_aliases: Any = None,
+        experimental_debug_stripper: bool = False,
+        experimental_io_device: Any = None,
+        experimental_variable_policy: Any = None,
+        experimental_custom_gradients: bool = True,
+        experimental_image_format: bool = False,
+        experimental_skip_saver: bool = False,
+        experimental_sharding_callback: Any = None,
+        extra_tags: Sequence[str] | None = None,
+    ) -> None:
+        policy = getattr(experimental_variable_policy, "value", experimental_variable_policy)
+        if policy is not None and str(policy).lower() not in POLICIES:
+            raise ValueError(f"Received invalid VariablePolicy value: {policy}. Policies are: {', '.join(POLICIES)}.")
+        self.namespace_whitelist, self.save_debug_info = namespace_whitelist, save_debug_info
+        self.function_aliases, self.extra_tags = function_aliases, extra_tags
+        self.experimental_debug_stripper = experimental_debug_stripper
+        self.experimental_io_device = experimental_io_device
+        self.experimental_variable_policy = experimental_variable_policy
+        self.experimental_custom_gradients = experimental_custom_gradients
+        self.experimental_image_format = experimental_image_format
+        self.experimental_skip_saver = experimental_skip_saver
+        self.experimental_sharding_callback = experimental_sharding_callback
 
 
 class SavedFunction(NamedTuple):
@@ -104,32 +120,79 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions
             "Expected an object of type `Trackable`, such as `tf.Module` or a subclass of the `Trackable` class, for "
             f"export. Got {obj} with type {type(obj)}."
         )
-    folder = os.fsdecode(export_dir)
-    parent = os.path.dirname(os.path.abspath(folder))
+    if options is not None and not hasattr(options, "experimental_variable_policy"):
+        raise AttributeError(
+            f"{type(options).__name__!r} object has no attribute 'experimental_variable_policy'. Pass `options` as a "
+            "tf.saved_model.SaveOptions."
+        )
+    folder = os.path.realpath(os.fsdecode(export_dir))
+    parent = os.path.dirname(folder)
     os.makedirs(parent, exist_ok=True)
-    made = Saver(obj, signatures)
+    made = Saver(obj, signatures, options or SaveOptions())
     scratch = tempfile.mkdtemp(prefix=".saved_model-", dir=parent)
     try:
-        made.write(scratch)
-        _put(scratch, folder)
+        new, old = os.path.join(scratch, "new"), os.path.join(scratch, "old")
+        os.mkdir(new)
+        made.write(new)
+        _put(new, folder, old)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _put(scratch: str, folder: str) -> None:
-    """Move a complete SavedModel to its place, part by part where the folder is there; the graph comes last."""
-    os.makedirs(folder, exist_ok=True)
-    for name in ("variables", "assets", FINGERPRINT, FILE):
+PARTS = ("variables", "assets", FINGERPRINT, FILE)
+
+
+def _put(new: str, folder: str, old: str) -> None:
+    """Move a complete SavedModel to its place.
+
+    A folder that is there moves to `old` as a whole: a process that is killed leaves the model from before, the new
+    one, or none, but never parts of both. Other files of the folder stay in it.
+    """
+    if not os.path.isdir(folder):
+        os.rename(new, folder)
+        return
+    try:
+        os.rename(folder, old)
+    except OSError:  # a folder that cannot be moved: a mount, or one that is in use
+        _put_parts(new, folder)
+        return
+    try:
+        os.rename(new, folder)
+    except BaseException:
+        if not os.path.exists(folder):
+            os.rename(old, folder)
+        raise
+    try:
+        _move_others(old, folder)
+    except BaseException:  # an interrupt: once more, since what is left in `old` will be removed
+        _move_others(old, folder)
+        raise
+
+
+def _move_others(old: str, folder: str) -> None:
+    """Give a folder the permissions of the one before, and the files that are not of a SavedModel."""
+    shutil.copymode(old, folder)
+    for name in os.listdir(old):
+        if name not in PARTS:
+            os.rename(os.path.join(old, name), os.path.join(folder, name))
+
+
+def _put_parts(new: str, folder: str) -> None:
+    """Move a SavedModel part by part; the graph comes last, and goes first."""
+    if os.path.exists(os.path.join(folder, FILE)):
+        os.remove(os.path.join(folder, FILE))
+    for name in PARTS:
         target = os.path.join(folder, name)
         if os.path.isdir(target):
             shutil.rmtree(target)
-        os.replace(os.path.join(scratch, name), target)
+        os.replace(os.path.join(new, name), target)
 
 
 class Saver:
     """Collects what a SavedModel holds."""
 
-    def __init__(self, obj: Any, signatures: Any) -> None:
+    def __init__(self, obj: Any, signatures: Any, options: SaveOptions) -> None:
+        self.tags = ["serve", *[tag for tag in options.extra_tags or () if tag != "serve"]]
         self.found = objects_below(obj)
         self.numbers = {id(each.value): i for i, each in enumerate(self.found)}
         self.objects: list[Message] = []
@@ -381,7 +444,8 @@ class Saver:
     def _meta_graph(self) -> Message:
         copied = [data for name, data in self.copies.ops.items() if name != "XlaCallModule"]
         ops: Message = [(1, each) for each in [writing.program_op(), *copied]]
-        info: Message = [(2, ops), (4, b"serve"), (5, b"2.21.0"), (7, 1)]
+        tags: Message = [(4, tag.encode()) for tag in self.tags]
+        info: Message = [(2, ops), *tags, (5, b"2.21.0"), (7, 1)]
         nodes, signatures, saver = self._outer_graph()
         library: Message = [(1, each) for each in [*self.library, *self.copies.functions]]
         named = [(each.name, each.kind) for _, each in self.gradients]
