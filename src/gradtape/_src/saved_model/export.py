@@ -165,7 +165,9 @@ def _staged(concrete: ConcreteFunction) -> tuple[ConcreteFunction, list[GraphOp]
     from gradtape._src.saved_model import graph_rules  # noqa: F401 - registers what ops functions are
 
     try:
-        return concrete.staged()
+        staged, ops = concrete.staged()
+        staged.names = concrete.names if staged.names is None else staged.names
+        return staged, ops
     except NeedsEagerError as error:
         raise errors.UnimplementedError(
             None, None, f"The function {concrete.name!r} cannot be saved, as XLA cannot run it: {error.reason}"

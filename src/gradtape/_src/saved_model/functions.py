@@ -273,8 +273,12 @@ class RestoredFunction:
         if self.spec is None:
             return args, kwargs
         bound = self.spec.parameters.bind(*args, **kwargs)
+        given = len(bound.args)
         bound.apply_defaults()
-        return bound.args, bound.kwargs
+        declared = self.input_signature
+        if declared is None:
+            return bound.args, bound.kwargs
+        return bound.args[: max(given, len(declared))], bound.kwargs  # parameters beyond it have their defaults
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ConcreteFunction, list[Any]]:
         if not self.concrete_functions:
