@@ -748,7 +748,7 @@ def _product_by_size(x: Array, y: Array, adjoint_x: bool, adjoint_y: bool, out: 
     parts = blas.parts(work)
     if parts > 1 and a.shape[1] == len(b) and builtins.max(len(a), b.shape[1]) >= parts * _TILE:
         return _product_in_parts(a, b, parts, out)
-    options = {"adjoint_x": adjoint_x, "adjoint_y": adjoint_y, "out": out, "threads_are_set": True}
+    options: dict[str, Any] = {"adjoint_x": adjoint_x, "adjoint_y": adjoint_y, "out": out, "threads_are_set": True}
     return blas.alone(matmul, x, y, **options) if work < ALONE else matmul(x, y, **options)
 
 
