@@ -21,6 +21,7 @@ QUICK = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name not in (
 # A number that each example prints in quick mode, and what it must be.
 RESULTS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "curve_fit.py": (r"difference between the optimizers: (\S+)", lambda distance: distance < 1e-5),
+    "bending_plate.py": (r"Relative error: ([\d.]+) %", lambda percent: percent < 3),
     "dcgan.py": (r"drawn by the generator +([\d.]+)", lambda distance: distance < 5.2),  # untrained: 6.2
     "deepdream.py": (r"holds a digit: \S+ before, ([\d.]+) after", lambda belief: belief > 0.08),  # before: 0.04
     "equilibrium.py": (r"before, ([\d.]+) after", lambda loss: loss < 0.15),
