@@ -21,7 +21,15 @@ from gradtape._src.tf.linalg import matmul
 
 
 class KroneckerFactors(NamedTuple):
-    """The factors of one layer: its Fisher matrix is about the Kronecker product of the two."""
+    """The factors of one layer: its Fisher matrix is about the Kronecker product of the two.
+
+    >>> w, x = tf.Variable([[1.0], [2.0]]), tf.constant([[1.0, 0.0], [0.0, 2.0]])
+    >>> with tf.GradientTape(persistent=True) as tape:
+    ...     loss = tf.reduce_mean((x @ w) ** 2)
+    >>> [factors] = tf.autodiff.kfac_factors(tape, loss, [w])
+    >>> factors.inputs.shape, factors.outputs.shape
+    (TensorShape([2, 2]), TensorShape([1, 1]))
+    """
 
     inputs: Tensor
     """The mean of a aᵀ over the layer's inputs a, with a 1 for the bias at the end."""

@@ -32,7 +32,12 @@ from gradtape._src.tf.math import logical_and, maximum, minimum, reduce_any, red
 
 
 class Solution(NamedTuple):
-    """What a solver found, with SciPy's names."""
+    """What a solver found, with SciPy's names.
+
+    >>> found = tf.autodiff.root(lambda x: x**3 - 8.0, tf.constant(1.0))
+    >>> float(found.x), int(found.nit)
+    (2.0, 7)
+    """
 
     x: Any
     """The solution, in the structure of `x0`. It alone has derivatives."""

@@ -57,21 +57,41 @@ class ConvergenceReport:
 
     @property
     def iterations(self) -> int:
-        """The number of iterations."""
+        """The number of iterations.
+
+        >>> x = tf.Variable([3.0, -1.0])
+        >>> tf.train.LBFGS().minimize(lambda: tf.reduce_sum((x - 1.0) ** 2), [x]).iterations
+        2
+        """
         return self.history[-1].iteration if self.history else 0
 
     @property
     def loss(self) -> float:
-        """The loss at the end; of Levenberg-Marquardt, half the sum of squares."""
+        """The loss at the end; of Levenberg-Marquardt, half the sum of squares.
+
+        >>> x = tf.Variable([3.0, -1.0])
+        >>> tf.train.LBFGS().minimize(lambda: tf.reduce_sum((x - 1.0) ** 2), [x]).loss < 1e-9
+        True
+        """
         return self.history[-1].loss if self.history else math.nan
 
     @property
     def gradient_norm(self) -> float:
-        """The largest entry of the gradient at the end."""
+        """The largest entry of the gradient at the end.
+
+        >>> x = tf.Variable([3.0, -1.0])
+        >>> tf.train.LBFGS().minimize(lambda: tf.reduce_sum((x - 1.0) ** 2), [x]).gradient_norm < 1e-5
+        True
+        """
         return self.history[-1].gradient if self.history else math.nan
 
     def check(self) -> ConvergenceReport:
-        """Raise `tf.errors.ConvergenceError` unless it converged; the report itself otherwise."""
+        """Raise `tf.errors.ConvergenceError` unless it converged; the report itself otherwise.
+
+        >>> x = tf.Variable([3.0, -1.0])
+        >>> tf.train.LBFGS().minimize(lambda: tf.reduce_sum((x - 1.0) ** 2), [x]).check().converged
+        True
+        """
         if self.converged:
             return self
         raise errors.ConvergenceError(

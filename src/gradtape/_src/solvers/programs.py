@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 class Program(NamedTuple):
-    """The solution of a program. All parts have derivatives."""
+    """The solution of a program. All parts have derivatives.
+
+    >>> found = tf.autodiff.solve_qp(tf.eye(2), [-1.0, -3.0], G=tf.eye(2), h=[2.0, 2.0])
+    >>> found.x.numpy().round(4).tolist(), found.inequality_multipliers.numpy().round(4).tolist()
+    ([1.0, 2.0], [0.0, 1.0])
+    """
 
     x: Tensor
     """Where the minimum is."""
