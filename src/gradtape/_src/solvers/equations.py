@@ -36,7 +36,7 @@ class Solution(NamedTuple):
 
     >>> found = tf.autodiff.root(lambda x: x**3 - 8.0, tf.constant(1.0))
     >>> float(found.x), int(found.nit)
-    (2.0, 7)
+    (2.0, 4)
     """
 
     x: Any
