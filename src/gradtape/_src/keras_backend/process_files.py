@@ -62,9 +62,8 @@ class ProcessFiles:
                 for name in names:
                     path = getattr(callback, name)
                     self._before.append((callback, name, path))
-                    setattr(callback, name, os.path.join(folder, os.path.basename(os.path.normpath(path))))
-                if "backup_dir" in names:
-                    callback.backup_dir = folder
+                    file = os.path.join(folder, os.path.basename(os.path.normpath(path)))
+                    setattr(callback, name, folder if name == "backup_dir" else file)
 
     def __exit__(self, *error: object) -> None:
         for callback, name, path in self._before:
