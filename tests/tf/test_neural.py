@@ -343,12 +343,13 @@ def test_pooling_is_the_direct_reduction(case):
             continue
         expected = direct_pool(x, window, strides, ones, padding, reduce)
         function = getattr(tf.nn, f"{name}_pool{len(sizes)}d")
-        found = function(x, window, strides, explicit(padding))
+        given = tf.constant(x)  # arrays of NumPy become float32 where TensorFlow has that default
+        found = function(given, window, strides, explicit(padding))
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         general = getattr(tf.nn, f"{name}_pool")
-        np.testing.assert_array_equal(general(x, window, strides, explicit(padding), last), found)
-        np.testing.assert_array_equal(tf.nn.pool(x, window, name.upper(), strides, explicit(padding)), found)
-        moved = function(np.moveaxis(x, -1, 1), window, strides, explicit(padding, True), second)
+        np.testing.assert_array_equal(general(given, window, strides, explicit(padding), last), found)
+        np.testing.assert_array_equal(tf.nn.pool(given, window, name.upper(), strides, explicit(padding)), found)
+        moved = function(tf.constant(np.moveaxis(x, -1, 1)), window, strides, explicit(padding, True), second)
         np.testing.assert_array_equal(np.moveaxis(moved.numpy(), 1, -1), found)
 
 
@@ -396,13 +397,13 @@ def test_second_derivative_of_max_pool_alone_is_zero():
 
 def test_pooling_over_channels():
     x = distinct(1, 2, 2, 4)
-    found = tf.nn.max_pool2d(x, [1, 1, 1, 2], [1, 1, 1, 2], "VALID")
+    found = tf.nn.max_pool2d(tf.constant(x), [1, 1, 1, 2], [1, 1, 1, 2], "VALID")
     np.testing.assert_array_equal(found, x.reshape(1, 2, 2, 2, 2).max(-1))
     check_gradients(lambda x: tf.nn.max_pool2d(x, [1, 1, 1, 2], [1, 1, 1, 2], "VALID"), x)
 
 
 def test_pooling_of_integers_and_half_precision():
-    x = np.arange(16, dtype=np.int32).reshape(1, 4, 4, 1)
+    x = tf.reshape(tf.range(16), [1, 4, 4, 1])
     found = tf.nn.max_pool2d(x, 2, 2, "SAME")
     assert found.dtype == tf.int32
     assert found.numpy().ravel().tolist() == [5, 7, 13, 15]
@@ -540,7 +541,7 @@ def test_fused_batch_norm(data_format):
 
 def test_local_response_normalization():
     x = normal(1, 2, 2, 6)
-    found = tf.nn.lrn(x, depth_radius=1, bias=2.0, alpha=0.3, beta=0.75)
+    found = tf.nn.lrn(tf.constant(x), depth_radius=1, bias=2.0, alpha=0.3, beta=0.75)
     squares = np.pad(x**2, [(0, 0)] * 3 + [(1, 1)])
     near = squares[..., :-2] + squares[..., 1:-1] + squares[..., 2:]
     np.testing.assert_allclose(found, x / (2 + 0.3 * near) ** 0.75)
