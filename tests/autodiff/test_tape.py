@@ -1509,4 +1509,4 @@ def test_a_misspelled_argument_of_a_tape():
         tf.GradientTape(persistant=True)
     with pytest.raises(TypeError, match=r"argument 'x'\. Its arguments are persistent, watch_accessed_variables, "):
         tf.GradientTape(x=1)
-    assert list(inspect.signature(tf.GradientTape).parameters)[-1] == "spill"
+    assert list(inspect.signature(tf.GradientTape).parameters)[-1] == "digests"
