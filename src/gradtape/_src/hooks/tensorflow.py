@@ -119,7 +119,7 @@ class _TensorFlow(ModuleType):
         self.__internal__ = internal_names()
         self.compat = ModuleType(f"{_ALIAS}.compat", self._gradtape.compat.__doc__)
         self.compat.__dict__.update(vars(self._gradtape.compat), __name__=f"{_ALIAS}.compat")
-        self.compat.v2 = SecondVersion(self, self.compat)
+        vars(self.compat)["v2"] = SecondVersion(self, self.compat)
 
     def __getattr__(self, name: str) -> Any:
         """What is loaded when it is first used, and what was put into gradtape since."""

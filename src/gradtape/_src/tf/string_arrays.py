@@ -79,13 +79,18 @@ def converted_texts(value: Any, argument: str = "") -> ndarray:
 class Texts:
     """The texts of a tensor: one by one in `rows`, or `packed`, whichever a function needs."""
 
-    __slots__ = ("_array", "_packed", "_tensor", "shape", "size")
+    __slots__ = ("_packed", "_rows", "_tensor", "shape", "size")
 
     def __init__(self, tensor: Tensor) -> None:
         self._packed: Packed | None = tensor.__dict__.get("packed")
-        self._tensor, self._array = tensor, None if self._packed else known(tensor)
-        self.shape = tuple(tensor.shape.as_list()) if self._array is None else self._array.shape
-        self.size = len(self._packed) if self._array is None else self._array.size
+        self._tensor = tensor
+        self.shape: tuple[int, ...]
+        self._rows: list[bytes] | None
+        if self._packed is None:
+            array = known(tensor)
+            self._rows, self.shape, self.size = flat(array), array.shape, array.size
+        else:
+            self._rows, self.shape, self.size = None, tuple(map(int, tensor.shape)), len(self._packed)
 
     @property
     def is_large(self) -> bool:
@@ -95,7 +100,10 @@ class Texts:
     @property
     def rows(self) -> list[bytes]:
         """The texts one by one."""
-        return self._packed.rows if self._array is None else flat(self._array)
+        if self._rows is None:
+            assert self._packed is not None
+            self._rows = self._packed.rows
+        return self._rows
 
     @property
     def packed(self) -> Packed:
