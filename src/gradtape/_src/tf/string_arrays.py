@@ -90,7 +90,7 @@ class Texts:
             array = known(tensor)
             self._rows, self.shape, self.size = flat(array), array.shape, array.size
         else:
-            self._rows, self.shape, self.size = None, tuple(map(int, tensor.shape)), len(self._packed)
+            self._rows, self.shape, self.size = None, tuple([n or 0 for n in tensor.shape.as_list()]), len(self._packed)
 
     @property
     def is_large(self) -> bool:
