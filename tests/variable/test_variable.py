@@ -676,3 +676,47 @@ PUBLIC = """
     set_shape shape sparse_read synchronization to_proto trainable value
 """
 """dir(tf.Variable(1.0)) in TensorFlow 2.21, without private names."""
+
+
+# -- variables that grow under a tape ---------------------------------------------------------------------------------
+def grown():
+    v = tf.Variable(tf.zeros([1]), shape=[None])
+    with tf.GradientTape(persistent=True) as tape:
+        before = tf.reduce_sum(v * v + v)
+        v.assign(tf.concat([v, [1.0]], 0))
+        after = tf.reduce_sum(v * v)
+    return tape, v, before, after
+
+
+def test_a_variable_that_grows_has_the_gradient_of_its_last_shape():
+    tape, v, before, after = grown()
+    assert tape.gradient(after, v).numpy().tolist() == [0.0, 2.0]
+    assert tape.gradient(before, v).numpy().tolist() == [1.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"must have the same size and shape.*\[1\].*\[2\]"):
+        tape.gradient([before, after], v)
+    assert tape.gradient(after, v).numpy().tolist() == [0.0, 2.0]
+
+
+def test_a_variable_grows_in_a_loop():
+    v, found = tf.Variable(tf.zeros([1]), shape=[None]), []
+    for i in range(3):
+        with tf.GradientTape() as tape:
+            v.assign(tf.concat([v, [1.0 + i]], 0))
+            y = tf.reduce_sum(v**3)
+        found.append(tape.gradient(y, v).numpy().tolist())
+    assert found == [[0.0, 3.0], [0.0, 3.0, 12.0], [0.0, 3.0, 12.0, 27.0]]
+
+
+def test_derivatives_of_a_variable_that_has_grown():
+    v = tf.Variable(tf.zeros([1]), shape=[None])
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            v.assign(tf.concat([v, [2.0]], 0))
+            y = tf.reduce_sum(v**3)
+        g = tape.gradient(y, v)
+    assert outer.gradient(g, v).numpy().tolist() == [0.0, 12.0]
+    with tf.GradientTape() as tape:
+        first = tf.reduce_sum(v)
+        v.assign([1.0, 2.0, 3.0])
+        y = v * v * tf.stop_gradient(first)
+    assert tape.jacobian(y, v).numpy().tolist() == np.diag([4.0, 8.0, 12.0]).tolist()

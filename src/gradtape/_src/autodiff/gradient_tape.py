@@ -37,6 +37,7 @@ from gradtape._src.core.zero_preserving import as_plain, zero_preserving
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, unwrapped
+from gradtape._src.variable.growing import check_reads, grown
 
 _NOTHING: frozenset[int] = frozenset()
 
@@ -625,6 +626,8 @@ class Tape(RecordingTape):
     ) -> dict[int, Any]:
         """One backward pass. The last one of a tape that is not persistent frees the records it has used."""
         uids = frozenset([source.uid for source in sources])
+        if grown and not grown.isdisjoint(uids):
+            check_reads(recording.records, recording.tracked, cotangents, uids)
         shapes = recording.shapes_between(uids)
         strong = "strong_zeros" in self.options
         if strong:

@@ -33,6 +33,7 @@ from gradtape._src.interrupts import setting
 from gradtape._src.ops import array, operators
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Reference, Tensor, array_text, next_uid
+from gradtape._src.variable.growing import has_another_shape, recorded_read
 from gradtape._src.variable.slices import IndexedUpdates, slice_of
 from gradtape._src.variable.storage import Storage, deferred_restores, updating
 
@@ -174,6 +175,7 @@ class Variable(IndexedUpdates, Operators):
 
     _is_distributed = False  # whether it stands for copies on several replicas
     _is_param = False  # whether it stands for any variable that a call of a program passes
+    _may_grow = False  # whether its shape is not declared as a whole
     _home: Graph | None = None  # the graph of which it is a local variable (experimental_enable_variable_lifting=False)
     storage: Storage
     uid: int
@@ -223,6 +225,8 @@ class Variable(IndexedUpdates, Operators):
                     initial_value = initial_value()
                 value = _initial_array(initial_value, dtype, graph)
         self._declared_shape = _declared_shape(shape, value)
+        if not self._declared_shape.is_fully_defined():
+            self._may_grow = True
         self.uid = next_uid()
         self._name = f"{name_prefix.get()}{name or 'Variable'}:0"
         self._trainable = (
@@ -317,6 +321,8 @@ class Variable(IndexedUpdates, Operators):
                 tracked, _, recorder, recorders = recorders
                 if self.uid not in tracked:
                     recorder.on_read(self)
+            if self._may_grow and current_graph() is None and has_another_shape(value := self._peek()):
+                return recorded_read(value)
         elif open_tapes:
             add_unrecorded_read(self)
         tensor = self.storage.tensor
@@ -467,6 +473,7 @@ class Variable(IndexedUpdates, Operators):
         TensorShape([None, 2])
         """
         self._declared_shape = self._declared_shape.merge_with(shape)
+        self._may_grow = not self._declared_shape.is_fully_defined()
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """Always true: a variable is created with its value.
