@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).parent
 
 
 @pytest.fixture(autouse=True)
@@ -21,18 +17,19 @@ def imports_of_examples(doctest_namespace: dict[str, Any]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the examples that are in the reference, from where they are run."""
+    """Leave out the examples of public names, which tests/test_reference.py runs."""
     doctests = [item for item in items if isinstance(item, pytest.DoctestItem)]
-    if not doctests or not any(item.fspath.basename == "test_reference.py" for item in items):
+    reference = next((item.module for item in items if item.fspath.basename == "test_reference.py"), None)
+    if not doctests or reference is None:
         return
-    pages = (ROOT / "docs" / "reference").glob("*.md")
-    shown = set(re.findall(r"^(?:>>>|\.\.\.) (.*)$", "\n".join(p.read_text("utf-8") for p in pages), re.MULTILINE))
-    repeated = {id(item) for item in doctests if _lines(item) <= shown}
+    public = {f"{value.__module__}.{value.__qualname__}" for value in map(_function, reference.described()) if value}
+    repeated = {id(item) for item in doctests if item.name in public}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in repeated])
     items[:] = [item for item in items if id(item) not in repeated]
 
 
-def _lines(item: pytest.DoctestItem) -> set[str]:
-    test = item.dtest
-    assert test is not None
-    return {line for example in test.examples for line in example.source.splitlines()}
+def _function(entry: tuple[str, str, Any, Any]) -> Any:
+    """What has the docstring of an entry of the reference: a function, a method or a class."""
+    value = entry[2]
+    value = getattr(value, "fget", None) or getattr(value, "__func__", None) or value
+    return value if hasattr(value, "__qualname__") and hasattr(value, "__module__") else None

@@ -149,6 +149,7 @@ def test_newton_without_scipy_uses_its_own(tmp_path: Path) -> None:
     assert is_right(number_in(output, pattern)), output
 
 
+@pytest.mark.slow
 def test_a_saved_training_goes_on(tmp_path: Path) -> None:
     if importlib.util.find_spec("keras") is None:
         pytest.skip("Keras is not installed")

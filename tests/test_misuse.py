@@ -209,7 +209,8 @@ def _is_raw(error):
     code = frame.tb_frame.f_code
     if code.co_filename == "<string>":  # the call itself does not fit the signature, or the wrong value is called
         return False
-    if code is composites.dispatched(lambda: None).__code__:  # the same, of a function that also takes ragged tensors
+    wrappers = [wrap(lambda: None).__code__ for wrap in (composites.dispatched, composites.hosted)]
+    if code in wrappers:  # the same, of a function that also takes ragged or sparse tensors
         return False
     return not code.co_filename.startswith(PACKAGE) or code.co_code[frame.tb_lasti] != dis.opmap["RAISE_VARARGS"]
 

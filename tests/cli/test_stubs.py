@@ -31,7 +31,9 @@ layers.Dens(1)  # error: a misspelled layer
 """
 
 
-@pytest.mark.parametrize("checker", CHECKERS)
+@pytest.mark.parametrize(
+    "checker", [pytest.param(c, marks=[pytest.mark.slow] if c == "mypy" else []) for c in CHECKERS]
+)
 def test_checkers_resolve_tensorflow(checker, tmp_path):
     for package in ("mypy", "basedpyright", "keras"):
         if importlib.util.find_spec(package) is None:

@@ -13,7 +13,7 @@ from random_programs import programs
 import gradtape as tf
 
 SAMPLES = [
-    pytest.param(row, sample, id=f"{row.name}-{i}")
+    pytest.param(row, sample, id=f"{row.name}-{i}", marks=[pytest.mark.slow] if i > 1 else [])
     for row in ROWS.values()
     if row.differentiable and row.error is None
     for i, sample in enumerate(row.samples + row.complex_samples)

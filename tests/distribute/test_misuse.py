@@ -167,7 +167,7 @@ MISUSES = {
     "assigned shape": (
         lambda: two.run(variable(1.0, aggregation=SUM).assign, (tf.ones([2]),)),
         ValueError,
-        "Cannot assign value",
+        "A non-DistributedValues value tf.Tensor([1. 1.], shape=(2,), dtype=float32) cannot be reduced with",
     ),
     "sum across replicas": (
         lambda: in_scope(lambda: variable(0.0, synchronization=ON_READ, aggregation=SUM).assign_add(1.0)),

@@ -49,7 +49,7 @@ def test_fused_batch_norm():
 
 def test_names_that_are_not_there():
     assert not hasattr(v1, "autodiff")
-    assert sorted(n for n in dir(tf.autodiff) if not n.startswith("_")) == ["ForwardAccumulator", "GradientTape"]
+    assert {"ForwardAccumulator", "GradientTape"} <= set(dir(tf.autodiff))
 
 
 def test_unconnected_gradients():

@@ -56,7 +56,7 @@ _HOMES = (
 )
 _LOSSES = "gradtape._src.tf.v1.losses"
 _CALLING_PYTHON = frozenset({"numpy_function", "py_func", "py_function"})
-_OPS_OF_VARIABLES = frozenset({"Print", "py_func", "verify_tensor_all_finite", "while_loop"})
+_OPS_OF_VARIABLES = frozenset({"Print", "cond", "py_func", "verify_tensor_all_finite", "while_loop"})
 
 
 class _View(ModuleType):
