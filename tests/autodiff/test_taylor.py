@@ -98,6 +98,31 @@ def test_a_source_that_is_the_result_of_an_op():
     assert [float(d) for d in tape.taylor(u, u, 2)] == [4.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("function", [tf.tanh, tf.exp, tf.sin, lambda x: x * x])
+def test_sources_of_which_one_is_computed_from_the_other(function):
+    x, move = tf.constant(0.3, tf.float64), tf.constant(0.0, tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        u = function(x)
+        y = u * u * x
+    with tf.GradientTape() as line:
+        line.watch(move)
+        at = x + move
+        v = (function(at) + 0.5 * move) ** 2 * at
+    steps = [tf.constant(1.0, tf.float64), tf.constant(0.5, tf.float64)]
+    np.testing.assert_allclose(tape.taylor(y, [x, u], 4, steps), line.taylor(v, move, 4), rtol=1e-12)
+
+
+def test_a_source_without_elements():
+    x, points = tf.Variable(np.zeros(0)), tf.Variable(np.zeros((3, 0)))
+    with tf.GradientTape(persistent=True) as tape:
+        y, rows = tf.reduce_sum(x**4), tf.reduce_sum(tf.sin(points), 1)
+    assert float(tape.laplacian(y, x)) == 0.0
+    assert float(tape.biharmonic(y, x)) == 0.0
+    assert tape.laplacian(rows, points, batch=True).numpy().tolist() == [0.0] * 3
+    assert tape.laplacian(rows, x) is None
+
+
 def test_targets_that_do_not_depend_on_the_source():
     x = tf.constant(2.0)
     with tf.GradientTape(persistent=True) as tape:

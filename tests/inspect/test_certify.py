@@ -14,7 +14,7 @@ import gradtape as tf
 from gradtape._src import nest
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.inspect.rounding.enclosures import ACCURACY, MONOTONE, rules
-from gradtape._src.inspect.rounding.interval import Interval, as_interval
+from gradtape._src.inspect.rounding.interval import Interval, as_interval, outward
 from gradtape.testing import certify
 
 TABLE = [name for name, row in ROWS.items() if row.differentiable and row.error is None]
@@ -324,3 +324,24 @@ def test_order():
     assert not Interval([1.0, 1.5], [2.0, 4.0]).is_ordered()
     assert Interval([1.0, 1.0], [1.0, 1.0]).is_ordered()
     assert not Interval([0.0, 1.0, 2.0], [9.0, 1.0, 2.0]).is_ordered()
+
+
+def test_ends_beyond_the_largest_number():
+    largest = np.finfo(np.float64).max
+    total = as_interval(largest) + largest
+    assert total.lo == largest  # the exact sum is finite
+    assert total.hi == np.inf
+    total = as_interval(-largest) - largest
+    assert (total.lo, total.hi) == (-np.inf, -largest)
+
+
+def test_zero_times_an_infinite_end_is_unknown():
+    product = as_interval(0.0) * Interval(-np.inf, np.inf)
+    assert (product.lo, product.hi) == (-np.inf, np.inf)
+
+
+def test_subnormal_results_have_room_for_all_ulps():
+    tiny = 2.0**-1074
+    found = outward(np.float64(8 * tiny), np.float64(8 * tiny), ulps=4)
+    assert found.lo <= 4 * tiny
+    assert found.hi >= 12 * tiny

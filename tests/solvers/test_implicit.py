@@ -228,6 +228,22 @@ def test_a_solver_in_numpy():
     np.testing.assert_allclose(tape.gradient(x, a), reference.gradient(y, a), rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda x: tf.autodiff.root(lambda x: 2.0 * x, x),
+        lambda x: tf.autodiff.fixed_point(lambda x: 0.5 * x, x),
+        lambda x: tf.autodiff.fixed_point(lambda x: 0.5 * x, x, method="iteration"),
+        lambda x: tf.autodiff.minimize(lambda x: tf.reduce_sum(x**2), x),
+        lambda x: tf.autodiff.minimize(lambda x: tf.reduce_sum(x**2), x, method="newton"),
+    ],
+)
+def test_no_unknowns(solve):
+    found = solve(tf.zeros([0]))
+    assert found.x.shape == (0,)
+    assert float(found.residual) == 0.0
+
+
 def test_float32():
     a = tf.constant(2.0)
     with tf.GradientTape() as tape:

@@ -165,6 +165,17 @@ def test_float32():
     assert float(y[1]) == pytest.approx(np.exp(-1), rel=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+def test_half_precision(dtype):
+    y = tf.autodiff.odeint(lambda t, y: -y, tf.constant(1.0, dtype), [0.0, 1.0])
+    assert y.dtype == dtype
+    assert float(y[1]) == pytest.approx(np.exp(-1), rel=2e-2)
+
+
+def test_a_state_without_elements():
+    assert tf.autodiff.odeint(lambda t, y: -y, tf.zeros([0]), [0.0, 1.0]).shape == (2, 0)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_an_equation_that_does_not_come_to_the_end(compiled):
     def explode():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.solvers.line_search import Point, _cubic_parts
 
 PROBLEMS = {
     "rosenbrock": ([-1.2, 1.0], lambda x: 100.0 * (x[1] - x[0] ** 2) ** 2 + (1.0 - x[0]) ** 2),
@@ -166,6 +167,23 @@ def test_a_loss_that_is_not_finite(optimizer):
     assert not report.converged
     assert "not finite" in report.reason
     assert x.numpy().tolist() == [1.0]
+
+
+@pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG])
+def test_a_step_to_where_the_loss_is_nan_is_not_taken(optimizer):
+    x = tf.Variable(0.5, dtype=tf.float64)
+    report = optimizer().minimize(lambda: 5.0 * x - tf.math.log(x), [x])
+    assert not report.converged
+    assert "line search" in report.reason
+    assert np.isfinite(report.loss)
+    assert float(x) == 0.5
+
+
+def test_a_line_search_survives_rounding_errors():
+    a, b = Point(0.0, 1.0, 1.0), Point(1.0, 2.0 - 2.0**-52, 1.0)
+    theta, gamma = _cubic_parts(a, b)
+    assert theta**2 < 1.0
+    assert gamma == 0.0
 
 
 @pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG])

@@ -211,6 +211,14 @@ def test_mistakes_of_eigh():
         tf.autodiff.eigh(tf.eye(2, dtype=tf.complex64))
 
 
+def test_eigh_of_matrices_without_elements():
+    a = tf.Variable(tf.zeros([2, 0, 0]))
+    with tf.GradientTape() as tape:
+        values, vectors = tf.autodiff.eigh(a)
+        y = tf.reduce_sum(values) + tf.reduce_sum(vectors)
+    assert tape.gradient(y, a).shape == (2, 0, 0)
+
+
 # -- sorting -----------------------------------------------------------------------------------------------------------
 def numeric_jacobian(f, x):
     steps = 1e-6 * np.eye(len(x))
@@ -249,6 +257,13 @@ def test_limits_axes_and_sums():
     weights = tf.autodiff.soft_top_k(x, 2, axis=0, temperature=1e-2).numpy()
     np.testing.assert_allclose(weights.sum(0), 2.0)
     np.testing.assert_allclose(weights.round(), np.argsort(np.argsort(-x, 0), 0) < 2)
+
+
+def test_top_k_depends_on_differences_alone():
+    x = np.array([0.0, 1.0, 2.0, 5.0], np.float32)
+    near, far = (tf.autodiff.soft_top_k(x + shift, 2) for shift in (0.0, 2.0**20))
+    np.testing.assert_allclose(far, near, rtol=1e-6)
+    np.testing.assert_allclose(tf.autodiff.soft_top_k([0.0, 1.0, 1e6], 2)[:2], tf.sigmoid([-0.5, 0.5]), rtol=1e-5)
 
 
 def test_second_order_of_top_k():

@@ -122,9 +122,8 @@ def _unit_directions(recording: Recording, target: Any, source: Any, batch: bool
     shape, dtype = tuple(array_of(source).shape), array_of(source).dtype
     size = math.prod(shape[1:] if batch else shape)
     for first, last in chunks(size, row_bytes(recording, [target], dtype.itemsize), None):
-        if last > first:
-            hot = np.eye(size, dtype=dtype)[first:last]
-            yield _batch(hot, shape, source, batch, traced)
+        hot = np.eye(size, dtype=dtype)[first:last]
+        yield _batch(hot, shape, source, batch, traced)
 
 
 def _pairs_of_directions(recording: Recording, target: Any, source: Any, batch: bool, traced: bool) -> Any:
@@ -137,8 +136,7 @@ def _pairs_of_directions(recording: Recording, target: Any, source: Any, batch: 
     # Once in D_iiii, and with -2 / 12 in 2 D_iijj for each of the other size - 1 numbers.
     weights = np.concatenate([np.full(size, 1 - (size - 1) / 3), np.full(2 * len(first), 1 / 6)])
     for start, stop in chunks(len(rows), 5 * row_bytes(recording, [target], dtype.itemsize), None):
-        if stop > start:
-            yield _batch(rows[start:stop], shape, source, batch, traced), weights[start:stop].astype(dtype)
+        yield _batch(rows[start:stop], shape, source, batch, traced), weights[start:stop].astype(dtype)
 
 
 def _batch(rows: Any, shape: tuple[int, ...], source: Any, batch: bool, traced: bool) -> Batched:
@@ -178,7 +176,7 @@ def _expanded(
                 if out is None:
                     continue
                 if uid in start:  # a source that is the result of an op: by itself, and by what it is made of
-                    out.add(1, start[uid][1])
+                    out = out.moved(start[uid][1])
                 out[order]
                 series[uid] = out
                 if uid in wanted:

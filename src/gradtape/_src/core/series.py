@@ -72,10 +72,13 @@ class Series:
         if self._known[0] is None:
             self._known[0] = value
 
-    def add(self, n: int, term: Any) -> None:
-        """Add to a coefficient."""
-        before = self[n]
-        self._known[n] = term if before is None else before + term
+    def moved(self, direction: Any) -> Series:
+        """x + t direction. A series of its own: the rule that defines x may read x itself."""
+        found = Series(
+            self.shape, self.dtype, self._known[:1], lambda n: _sum((self[n], direction if n == 1 else None))
+        )
+        found.collapsed = self.collapsed
+        return found
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("a power series has no single NumPy value")

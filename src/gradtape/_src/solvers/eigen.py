@@ -77,6 +77,8 @@ def _vjp(share: float, inputs: list[Tensor], outputs: list[Tensor], g: list[Tens
 def _check_choice_of_basis(turns: Tensor, equal: Tensor, share: float) -> None:
     """The derivative by a turn of the basis, within a group of equal eigenvalues, must be zero."""
     size = length(turns)
+    if not size:
+        return
     inside = array.where(equal, turns - matrix_transpose(turns), 0.0)
     found = reduce_max(abs(inside), [-2, -1])
     limit = reduce_max(abs(turns), [-2, -1]) * (size * 10 * max(epsilon(turns) ** 0.5, share))

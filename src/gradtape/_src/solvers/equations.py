@@ -279,7 +279,7 @@ def _anderson(maxiter: int) -> Callable[..., Any]:
             return x, new, k + 1, array.where(norm(new) < norm(r), age + 1.0, 0.0), xs, rs
 
         history = array.stack([array.zeros_like(x)] * _DEPTH, -2)
-        start = (x, residual(x, inputs), array.constant(0), array.zeros_like(x[..., 0]), history, history)
+        start = (x, residual(x, inputs), array.constant(0), array.zeros_like(norm(x)), history, history)
         found = while_loop(
             lambda x, r, k, age, xs, rs: reduce_any(norm(r) > limit), body, start, maximum_iterations=maxiter
         )
@@ -327,7 +327,7 @@ def _lbfgs(value: Value, maxiter: int, depth: int = 10) -> Callable[..., Any]:
             return moved, new, k + 1, s, y, array.concat([rho[..., 1:], inverse[..., None]], -1)
 
         history = array.stack([array.zeros_like(x)] * depth, -2)
-        start = (x, residual(x, inputs), array.constant(0), history, history, history[..., 0])
+        start = (x, residual(x, inputs), array.constant(0), history, history, array.zeros_like(norm(history)))
         found = while_loop(
             lambda x, g, k, s, y, rho: reduce_any(norm(g) > limit), body, start, maximum_iterations=maxiter
         )

@@ -141,13 +141,12 @@ def _safeguarded_step(
     return low, high, step, bracketed
 
 
-def _cubic_parts(a: Point, b: Point, floor: bool = False) -> tuple[float, float]:
+def _cubic_parts(a: Point, b: Point) -> tuple[float, float]:
     """What the minimum of the cubic through two points, with their slopes, is computed from."""
     theta = 3.0 * (a.value - b.value) / (b.step - a.step) + a.slope + b.slope
     scale = max(abs(theta), abs(a.slope), abs(b.slope))
     inside = (theta / scale) ** 2 - (a.slope / scale) * (b.slope / scale)
-    gamma = scale * math.sqrt(max(0.0, inside) if floor else inside)
-    return theta, gamma
+    return theta, scale * math.sqrt(max(0.0, inside))  # rounding can make it negative
 
 
 def _after_higher(low: Point, new: Point) -> float:
@@ -172,7 +171,7 @@ def _after_turn(low: Point, new: Point) -> float:
 
 
 def _after_flatter(low: Point, high: Point, new: Point, bracketed: bool, nearest: float, farthest: float) -> float:
-    theta, gamma = _cubic_parts(low, new, floor=True)
+    theta, gamma = _cubic_parts(low, new)
     if new.step > low.step:
         gamma = -gamma
     p, q = gamma - new.slope + theta, gamma + (low.slope - new.slope) + gamma
@@ -193,9 +192,7 @@ def _after_flatter(low: Point, high: Point, new: Point, bracketed: bool, nearest
 
 def _cubic(new: Point, high: Point) -> float:
     """The minimum of the cubic through two points, beyond the new one."""
-    theta = 3.0 * (new.value - high.value) / (high.step - new.step) + high.slope + new.slope
-    scale = max(abs(theta), abs(high.slope), abs(new.slope))
-    gamma = scale * math.sqrt((theta / scale) ** 2 - (high.slope / scale) * (new.slope / scale))
+    theta, gamma = _cubic_parts(new, high)
     if new.step > high.step:
         gamma = -gamma
     r = (gamma - new.slope + theta) / (gamma - new.slope + gamma + high.slope)

@@ -43,6 +43,9 @@ from gradtape._src.variable import Variable, read
 METHODS = ("dopri5", "rk4")
 ADJOINTS = ("discrete", "continuous")
 
+_TOLERANCES = {2: (1e-2, 1e-3), 4: (1e-4, 1e-6), 8: (1e-7, 1e-9)}
+"""The default relative and absolute errors of a step, by the bytes of a number."""
+
 
 class Options(NamedTuple):
     """How to integrate: the arguments of `odeint` by their names."""
@@ -77,8 +80,9 @@ def odeint(
       y0: The state at the first time: a tensor, or a structure of them.
       t: The times, at least two, increasing or decreasing.
       args: Further arguments of `func`, a tuple (one that is no tuple stands alone, as in SciPy).
-      rtol: The relative error of a step, of `"dopri5"`; 1e-4 for float32, 1e-7 for float64 by default.
-      atol: The absolute error of a step; 1e-6 for float32, 1e-9 for float64 by default.
+      rtol: The relative error of a step, of `"dopri5"`; by default 1e-7 for float64, 1e-4 for float32 and 1e-2 for half
+        precision.
+      atol: The absolute error of a step; by default 1e-9 for float64, 1e-6 for float32 and 1e-3 for half precision.
       method: `"dopri5"`, Dormand and Prince's pair of orders 5 and 4 with adaptive steps and interpolation between
         them, or `"rk4"`, the classic method with `substeps` equal steps between two times.
       adjoint: `"discrete"` differentiates the steps that were taken: exact derivatives of the numbers returned, which
@@ -100,10 +104,10 @@ def odeint(
     if not callable(func):
         raise TypeError(f"func should be callable: received {func!r}.")
     layout = Layout(y0, name="y0")
-    single = layout.dtype.size < 8
+    relative, absolute = _TOLERANCES[layout.dtype.size]
     options = Options(
-        (1e-4 if single else 1e-7) if rtol is None else float(rtol),
-        (1e-6 if single else 1e-9) if atol is None else float(atol),
+        relative if rtol is None else float(rtol),
+        absolute if atol is None else float(atol),
         method,
         max_steps,
         substeps,

@@ -318,7 +318,7 @@ class LBFGS(_Optimizer):
 
         start = min(1.0 / float(np.linalg.norm(d)), 1e10) if first else 1.0
         found = search(evaluate, f, slope, start, decrease=1e-3, curvature=0.9, most=self.maxls)
-        if found.message and (found.step not in results or found.value >= f):
+        if found.message and (found.step not in results or not found.value < f):  # NaN is not smaller
             return None
         f_new, g_new = results[found.step]
         return x + found.step * d, f_new, g_new, found.step
@@ -436,7 +436,7 @@ def _wolfe(loss: _Loss, x: Array, f: float, g: Array, d: Array, before: float | 
         return value, float(gradient @ d)
 
     found = search(evaluate, f, slope, start, tolerance=1e-14, smallest=1e-8, largest=50.0, most=100)
-    return None if found.message and found.value >= f else (found.step, found.value)
+    return (found.step, found.value) if not found.message or found.value < f else None  # NaN is not smaller
 
 
 class LevenbergMarquardt:

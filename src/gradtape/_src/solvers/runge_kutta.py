@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradtape._src.solvers.vectors import length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
-from gradtape._src.tf.math import maximum, minimum, reduce_max, reduce_mean
+from gradtape._src.tf.math import maximum, minimum, reduce_max, reduce_sum
 
 Field = Callable[[Tensor, Tensor, Sequence[Tensor]], Tensor]
 """The right side f(t, y, tensors) of y' = f, on vectors."""
@@ -69,9 +70,14 @@ def dormand_prince_step(
         return new, detail
     rtol, atol = tolerances
     error = h * _combined(_ERROR, slopes) / (atol + rtol * maximum(abs(y), abs(new)))
-    size = reduce_mean(error * error) ** 0.5
+    size = _root_mean_square(error)
     finite = reduce_max(abs(new)) < float("inf")  # also false for NaN
     return new, detail, array.where(finite, size, float("inf")), slopes[6]
+
+
+def _root_mean_square(x: Tensor) -> Tensor:
+    """0 for no numbers."""
+    return (reduce_sum(x * x) / max(length(x), 1)) ** 0.5
 
 
 def _combined(weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
@@ -93,7 +99,7 @@ def starting_size(field: Field, y: Tensor, slope: Tensor, inputs: Sequence[Tenso
     scale = atol + rtol * abs(y)
 
     def size(x: Tensor) -> Tensor:
-        return reduce_mean((x / scale) ** 2) ** 0.5
+        return _root_mean_square(x / scale)
 
     d0, d1 = size(y), size(slope)
     tiny = array.where((d0 < 1e-5) | (d1 < 1e-5), array.zeros_like(d0) + 1e-6, 0.01 * d0 / maximum(d1, 1e-5))

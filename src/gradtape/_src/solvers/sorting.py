@@ -89,7 +89,9 @@ def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 
         raise ValueError(
             f"k is an integer between 1 and {count - 1}, one less than the number of values; received {k!r}."
         )
-    flat = array.reshape(rows, [-1, count]) / temperature
+    flat = array.reshape(rows, [-1, count])
+    # Only differences matter; near the k-th value, where the level is, these are exact.
+    flat = (flat - array.stop_gradient(sort(flat, direction="DESCENDING")[:, k - 1 : k])) / temperature
 
     def excess(level: Tensor, given: list[Tensor]) -> Tensor:
         return reduce_sum(sigmoid(given[0] - level), -1, keepdims=True) - float(k)

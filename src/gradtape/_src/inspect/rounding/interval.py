@@ -115,7 +115,7 @@ class Interval:
         ends = [a * b for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
         lo, hi = _extremes(ends)
         found = outward(lo, hi)
-        exact = _is_unit(self) | _is_unit(other)
+        exact = (_is_unit(self) | _is_unit(other)) & ~np.isnan(lo)  # 0 times an infinite end is not known
         return Interval(np.where(exact, lo, found.lo), np.where(exact, hi, found.hi))
 
     def __truediv__(self, other: Any) -> Interval:
@@ -151,8 +151,8 @@ def as_interval(value: Any) -> Interval:
 
 def outward(lo: Any, hi: Any, ulps: float = 1.0) -> Interval:
     """An interval around two computed ends that are exact to so many units in the last place."""
-    scale = (ulps + 1) * EPS
-    low, high = lo - (scale * np.abs(lo) + TINY), hi + (scale * np.abs(hi) + TINY)
+    scale, tiny = (ulps + 1) * EPS, (ulps + 1) * TINY
+    low, high = lo - (scale * np.abs(lo) + tiny), hi + (scale * np.abs(hi) + tiny)
     return Interval(np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
 
 
@@ -214,7 +214,8 @@ def _sum(x: Array, y: Array, direction: float) -> Array:
     error = (x - (total - part)) + (y - part)
     moved = np.nextafter(total, direction)
     exact = (error == 0) | ((error > 0) == (direction < 0)) & (error != 0)
-    return np.where(np.isnan(total), direction, np.where(exact | np.isinf(total), total, moved))
+    exact = np.where(np.isinf(total), np.isinf(x) | np.isinf(y), exact)  # finite numbers have a finite sum
+    return np.where(np.isnan(total), direction, np.where(exact, total, moved))
 
 
 def _is_unit(x: Interval) -> Array:
