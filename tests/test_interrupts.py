@@ -5,6 +5,7 @@ See interrupts.py for how a signal is made to arrive at every place, one after t
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.util
 import os
@@ -607,6 +608,20 @@ def test_blocks_follow_the_rules():
 
 
 # -- code of JAX's ---------------------------------------------------------------------------------------------------
+def test_no_try_begins_with_an_endless_loop():
+    """Python 3.11 and 3.12 raise what a handler raises at the end of such a loop outside of the `try`."""
+    package = Path(interrupts.__file__).parent
+    found = [
+        f"{path.relative_to(package)}:{node.lineno}"
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Try)
+        and isinstance(node.body[0], ast.While)
+        and isinstance(node.body[0].test, ast.Constant)
+    ]
+    assert found == []
+
+
 def test_apart_runs_where_no_handler_does():
     setting = ContextVar("setting", default=0)
     setting.set(3)

@@ -2,12 +2,14 @@
 
 CPython runs the handlers of signals at a few places: when a Python function begins, after a call of a C function, and
 when a loop jumps back. A handler that raises (Ctrl-C does) raises there, also inside `__enter__`, and also before the
-first line of `__exit__`, where no `try` of that function is in force yet. Code that changes state follows three rules:
+first line of `__exit__`, where no `try` of that function is in force yet. Code that changes state follows four rules:
 
     1. What changes the state is one call of a C function, or an assignment: it has happened or it has not.
     2. `__enter__` undoes a change that it may have made: everything after the change is inside of a `try`.
     3. `__exit__` is `guarded`: an exception anywhere in it, also at its beginning, leads to its handler, which
        restores the state once more. Restoring twice is the same as restoring once.
+    4. No `try` begins with `while True`. Python 3.11 and 3.12 raise what a handler raises when a loop jumps back in
+       front of the first instruction of the loop, which is outside of such a `try`.
 
 `finally: variable.set(before)` is safe by rule 1: no handler can run between the end of the block and the call.
 """

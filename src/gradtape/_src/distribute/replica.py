@@ -278,8 +278,8 @@ def run_replicas(strategy: Strategy, function: Callable[..., Any], args: Any, kw
 
     created: list[Any] = []
     threads.extend(_Thread(number, body(number), created) for number in range(len(devices)))
-    merged: list[Any] = [None] * len(threads)
     try:
+        merged: list[Any] = [None] * len(threads)
         while True:
             ranges = []
             for thread, result in zip(threads, merged, strict=True):
