@@ -202,7 +202,8 @@ def test_the_report_and_a_dropped_tape():
 
 
 @pytest.mark.parametrize(
-    ("limit", "expected"), [(1000, 1000), ("2GB", 2 * 10**9), ("1.5 MiB", 3 * 2**19), ("512", 512), (0, 0)]
+    ("limit", "expected"),
+    [(1000, 1000), ("2GB", 2 * 10**9), ("1.5 MiB", 3 * 2**19), ("512", 512), (0, 0), (2e9, 2 * 10**9)],
 )
 def test_limits(limit, expected):
     assert parse_limit(limit) == expected
@@ -210,8 +211,8 @@ def test_limits(limit, expected):
 
 def test_bad_arguments():
     assert 0 < parse_limit("50%") < 2**50
-    for limit in ("two", "2XB", -1, True, [1], "1.2.3GB", float("nan")):
-        with pytest.raises(ValueError, match="memory_limit is a number of bytes"):
+    for limit in ("two", "2XB", -1, True, [1], "1.2.3GB", float("nan"), float("inf"), 0.5):
+        with pytest.raises(ValueError, match="memory_limit is a whole number of bytes"):
             tf.GradientTape(memory_limit=limit)
     with pytest.raises(ValueError, match="spill is None or 'disk'"):
         tf.GradientTape(memory_limit="1GB", spill="moon")

@@ -322,3 +322,17 @@ def test_values_go_through_a_compiled_function():
 def test_the_legacy_backend_knows_sparse_tensors():
     assert tf.keras.backend.is_sparse(tf.sparse.from_dense([[0.0, 1.0]]))
     assert not tf.keras.backend.is_sparse(tf.constant([[0.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    "name", ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop", "SGD"]
+)
+def test_optimizers_add_up_rows_with_the_same_index(name):
+    start = np.random.default_rng(1).normal(size=(4, 5))
+    tables = [tf.Variable(start), tf.Variable(start)]
+    for table, gradient in zip(tables, [slices(), tf.convert_to_tensor(slices())], strict=True):
+        optimizer = getattr(keras.optimizers, name)(0.1)
+        for _ in range(2):
+            optimizer.apply_gradients([(gradient, table)])
+    assert np.abs(tables[0] - start)[3].min() > 0
+    np.testing.assert_allclose(tables[0], tables[1], rtol=1e-6)

@@ -53,11 +53,11 @@ def parse_limit(limit: Any) -> int:
                 return int(float(match[1]) * UNITS[unit])
         except ValueError:
             pass
-    elif isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0 and math.isfinite(limit):
+    elif isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0 and float(limit).is_integer():
         return int(limit)
     raise ValueError(
-        f"memory_limit is a number of bytes, a text such as '2GB' or '512MiB', or a share such as '25%'; received "
-        f"{limit!r}."
+        f"memory_limit is a whole number of bytes, a text such as '2GB' or '512MiB', or a share such as '25%'; "
+        f"received {limit!r}."
     )
 
 

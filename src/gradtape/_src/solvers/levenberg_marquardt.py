@@ -114,7 +114,7 @@ def _reductions(state: _State, jacobian: Array, step: Array, length: float, norm
 def _ended(problem: Problem, state: _State, actual: float, predicted: float, ratio: float) -> tuple[bool, str] | None:
     size = float(np.linalg.norm(state.scale * state.x))
     if abs(actual) <= problem.ftol and predicted <= problem.ftol and 0.5 * ratio <= 1.0:
-        return True, "the sum of squares has stopped to become smaller (ftol)"
+        return True, "the sum of squares no longer decreases (ftol)"
     if state.radius <= problem.xtol * size:
         return True, "the variables have stopped to change (xtol)"
     if state.evaluations >= problem.most:

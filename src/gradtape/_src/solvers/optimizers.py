@@ -290,7 +290,7 @@ class LBFGS(_Optimizer):
             change, f, g = f - f_new, f_new, g_new
             report.history.append(Step(k, f, _largest(g), step))
             if change <= self.ftol * max(abs(f + change), abs(f), 1.0) and _largest(g) > self.gtol:
-                report.converged, report.reason = True, "the loss has stopped to become smaller (ftol)"
+                report.converged, report.reason = True, "the loss no longer decreases (ftol)"
                 return
             if s @ y > _EPS * -(d @ (g - y)) * step:
                 pairs = [*pairs[-(self.history_size - 1) :], (s, y)] if self.history_size > 1 else [(s, y)]
