@@ -49,6 +49,18 @@ def test_elementwise_functions_map_the_values_of_ragged_tensors():
     assert tf.strings.regex_replace(x, "[a-z]", "-").to_list() == [[b"A -", b"-"], []]
 
 
+@pytest.mark.parametrize("between", [b"\x80", b"\0", b"", "é"])
+def test_separators_are_any_bytes(between):
+    texts, wanted = (
+        tf.constant(["a", "b"]),
+        (between.encode() if isinstance(between, str) else between).join([b"a", b"b"]),
+    )
+    assert tf.strings.join(["a", "b"], between).numpy() == wanted
+    assert tf.strings.reduce_join(texts, separator=between).numpy() == wanted
+    assert tf.strings.ngrams(texts, 2, between).numpy().tolist() == [wanted]
+    assert tf.strings.unsorted_segment_join(texts, [0, 0], 1, between).numpy().tolist() == [wanted]
+
+
 def test_reduce_join_of_ragged_tensors():
     x = tf.ragged.constant([["a", "b", "c"], ["d"], []], dtype=tf.string)
     assert tf.strings.reduce_join(x, axis=-1, separator="+").numpy().tolist() == [b"a+b+c", b"d", b""]

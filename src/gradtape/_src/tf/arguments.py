@@ -289,6 +289,11 @@ def text(value: Any, name: str) -> str:
     raise TypeError(f"Expected string for argument '{name}' not {value!r}.")
 
 
+def text_bytes(value: Any, name: str) -> bytes:
+    """An attribute that is a text, as bytes; these need not be UTF-8."""
+    return value if isinstance(value, bytes) else text(value, name).encode()
+
+
 def choice(value: Any, name: str, options: tuple[str, ...], sentence: str = "") -> str:
     """A word that Python code compares with the ones it knows."""
     if isinstance(value, str) and value in options:

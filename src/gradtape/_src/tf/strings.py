@@ -17,7 +17,7 @@ from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
 from gradtape._src.tensor import Tensor
 from gradtape._src.text import digits, hashing, numbers, parts, regex, splitting
 from gradtape._src.text.packed import Packed, interleaved
-from gradtape._src.tf.arguments import allowed_text, as_int, text as text_attribute
+from gradtape._src.tf.arguments import allowed_text, as_int, text as text_attribute, text_bytes
 from gradtape._src.tf.string_arrays import (
     FEW,
     Texts,
@@ -184,7 +184,7 @@ def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
     """
     if not isinstance(inputs, (list, tuple, Tensor, ndarray)):
         raise TypeError(f"Expected list for 'inputs' argument to 'string_join' Op, not {inputs!r}.")
-    between = text_attribute(separator, "separator").encode()
+    between = text_bytes(separator, "separator")
     given: list[Any] = list(inputs)
     if any(map(is_ragged, given)):
         return _join_ragged(given, separator)
@@ -233,7 +233,7 @@ def reduce_join(
     >>> tf.strings.reduce_join([["a", "b"], ["c", "d"]], axis=1, separator="-").numpy().tolist()
     [b'a-b', b'c-d']
     """
-    between = text_attribute(separator, "separator").encode()
+    between = text_bytes(separator, "separator")
     if is_ragged(inputs):
         return _reduce_join_ragged(inputs, axis, keepdims, between)
     return _reduce_join(inputs, axis, keepdims, between)
@@ -320,7 +320,7 @@ def unsorted_segment_join(
     >>> tf.strings.unsorted_segment_join(["a", "b", "c"], [1, 0, 1], 2, separator="-").numpy().tolist()
     [b'b', b'a-c']
     """
-    op, between = "UnsortedSegmentJoin", text_attribute(separator, "separator").encode()
+    op, between = "UnsortedSegmentJoin", text_bytes(separator, "separator")
     texts, ids, count = converted_texts(inputs), operand(segment_ids), operand(num_segments)
     for tensor, attr in ((ids, "Tindices"), (count, "Tnumsegments")):
         if tensor.dtype.name not in _INTEGERS:
@@ -662,7 +662,7 @@ def ngrams(
         raise ValueError("pad_values must be provided if padding_width is set.")
     if padding_width is not None and int(padding_width) <= 0:
         raise ValueError("padding_width must be greater than 0.")
-    between = text_attribute(separator, "separator").encode()
+    between = text_bytes(separator, "separator")
     if len(widths) == 1 and pad_values is None and not preserve_short_sequences:
         return _plain_ngrams(data, widths[0], between)
 

@@ -16,7 +16,7 @@ from gradtape._src.conversion import operand, wrap
 from gradtape._src.dtypes import DType, string
 from gradtape._src.tensor import Tensor
 from gradtape._src.text import numbers
-from gradtape._src.tf.arguments import text as text_attribute
+from gradtape._src.tf.arguments import text_bytes
 from gradtape._src.tf.string_arrays import elementwise, flat, known, string_array, string_tensor, texts_of
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -86,13 +86,13 @@ def decode_csv(
     """
     defaults = [operand(default) for default in record_defaults]
     texts = texts_of(records, _CSV)
-    delimiter, missing = text_attribute(field_delim, "field_delim").encode(), text_attribute(na_value, "na_value")
+    delimiter, missing = text_bytes(field_delim, "field_delim"), text_bytes(na_value, "na_value")
     _check_columns(defaults, delimiter, select_cols)
     lines = flat(texts)
     columns = None if select_cols is not None else _plain_columns(lines, delimiter, len(defaults))
     if columns is not None:
         return [
-            wrap(_column(column, i, default, missing.encode()).reshape(texts.shape))
+            wrap(_column(column, i, default, missing).reshape(texts.shape))
             for i, (column, default) in enumerate(zip(columns, defaults, strict=True))
         ]
     rows = [_fields(row, delimiter, use_quote_delim) for row in lines]
@@ -102,7 +102,7 @@ def decode_csv(
         if len(row) != len(defaults):
             raise errors.invalid_argument(f"Expect {len(defaults)} fields but have {len(row)} in record {number}", _CSV)
     return [
-        wrap(_column([row[i] for row in rows], i, default, missing.encode()).reshape(texts.shape))
+        wrap(_column([row[i] for row in rows], i, default, missing).reshape(texts.shape))
         for i, default in enumerate(defaults)
     ]
 
