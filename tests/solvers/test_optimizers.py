@@ -179,6 +179,22 @@ def test_a_step_to_where_the_loss_is_nan_is_not_taken(optimizer):
     assert float(x) == 0.5
 
 
+@pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG, tf.train.LevenbergMarquardt])
+def test_variables_that_are_not_trainable(optimizer):
+    x = tf.Variable([1.0, 2.0], trainable=False)
+    residuals = optimizer is tf.train.LevenbergMarquardt
+    report = optimizer().minimize(lambda: x - 3.0 if residuals else tf.reduce_sum((x - 3.0) ** 2), [x])
+    assert report.converged
+    np.testing.assert_allclose(x, [3.0, 3.0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG])
+def test_a_loss_that_does_not_depend_on_the_variables(optimizer):
+    x = tf.Variable(1.0, name="weight")
+    with pytest.raises(ValueError, match=r"No gradients provided for any variable: .* weight:0"):
+        optimizer().minimize(lambda: tf.constant(2.0), [x])
+
+
 def test_a_line_search_survives_rounding_errors():
     a, b = Point(0.0, 1.0, 1.0), Point(1.0, 2.0 - 2.0**-52, 1.0)
     theta, gamma = _cubic_parts(a, b)

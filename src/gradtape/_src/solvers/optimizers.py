@@ -186,9 +186,11 @@ class _Loss:
         self.parameters.assign(x)
         self.report.evaluations += 1
         with Tape() as tape:
+            tape.watch(self.parameters.variables)
             value = convert(self.loss())
         _check_scalar(value)
         found = tape.gradient(value, self.parameters.variables)
+        _check_connected(found, self.parameters.variables)
         return float(value.numpy()), self.parameters.ravel(found)
 
     def with_products(self, x: Array) -> tuple[float, Array, Callable[[Array], Array]]:
@@ -196,10 +198,13 @@ class _Loss:
         self.parameters.assign(x)
         variables = self.parameters.variables
         with Tape(persistent=True) as outer:
+            outer.watch(variables)
             with Tape() as inner:
+                inner.watch(variables)
                 value = convert(self.loss())
             _check_scalar(value)
             grads = inner.gradient(value, variables)
+        _check_connected(grads, variables)
         known = [g for g in grads if g is not None]
 
         def product(v: Array) -> Array:
@@ -214,6 +219,15 @@ class _Loss:
 def _check_scalar(value: Any) -> None:
     if value.shape.rank != 0:
         raise ValueError(f"The loss should be a scalar: it has the shape {value.shape}. Use tf.reduce_mean.")
+
+
+def _check_connected(gradients: Sequence[Any], variables: Sequence[Variable]) -> None:
+    if all(g is None for g in gradients):
+        names = ", ".join([v.name for v in variables])
+        raise ValueError(
+            f"No gradients provided for any variable: the loss does not depend on {names}. Compute it from the "
+            "variables in the function that is passed, with differentiable ops."
+        )
 
 
 class _Optimizer:
@@ -488,6 +502,7 @@ class LevenbergMarquardt:
         def jacobian(x: Array) -> Array:
             parameters.assign(x)
             with Tape() as tape:
+                tape.watch(parameters.variables)
                 found = convert(residuals())
             rows = math.prod(found.array.shape)
             blocks = tape.jacobian(found, parameters.variables, unconnected_gradients="zero")
