@@ -234,7 +234,10 @@ def with_derivatives(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def disagreement(seed: int, with_xla: bool = True) -> str:
-    """What differs between eager code, the NumPy executor and XLA for the program of a seed; "" if nothing does."""
+    """What differs between eager code, the NumPy executor and XLA for the program of a seed; "" if nothing does.
+
+    A compiled function whose calls run eagerly, all or some, would be compared with itself: that is reported, too.
+    """
     program = random_program(seed)
     args = [tf.constant(a) for a in program.arguments]
     derived = with_derivatives(program.run)
@@ -247,7 +250,6 @@ def disagreement(seed: int, with_xla: bool = True) -> str:
         for found, wanted in zip(tf.nest.flatten(run(*args)), expected, strict=True):
             if not np.allclose(found, wanted, rtol=1e-8, atol=1e-9):
                 return f"seed {seed} ({', '.join(program.names)}) by {name}: {found} instead of {wanted}"
-    functions = [outside, *[run for run in runs.values() if hasattr(run, "traces")]]
-    if any(type(concrete).__name__ == "EagerFunction" for f in functions for concrete in f.traces()):
-        return f"seed {seed} ({', '.join(program.names)}) runs eagerly"
-    return ""
+    functions = [outside, *[run for run in runs.values() if hasattr(run, "summary")]]
+    eager = [line for f in functions for line in f.summary().splitlines() if " eagerly. " in line]
+    return f"seed {seed} ({', '.join(program.names)}): {eager[0]}" if eager else ""

@@ -460,3 +460,59 @@ class TestLoopsOverRows:
             np.testing.assert_allclose(*[tf.convert_to_tensor(g) for g in gradients], rtol=1e-6)
         assert f.experimental_get_tracing_count() == 1
         assert not isinstance(f.get_concrete_function(x), EagerFunction)
+
+
+REPEATED = {
+    "add": lambda x, y: x + y,
+    "arctan2": lambda x, y: tf.atan2(y, x),
+    "broadcast_to": lambda x, y: tf.broadcast_to(x, [3]) * y,
+    "column": lambda x, y: x[:, None] * tf.ones([3, 3], x.dtype) + y,
+    "slice": lambda x, y: x[:2] * 2.0 + y[:2],
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_one_masked_value_is_repeated(name: str) -> None:
+    """An axis with a known size may be combined with one value or with as many; the program finds out which."""
+
+    def value(x: Any, y: Any) -> Any:
+        return tf.reduce_sum(tf.sin(REPEATED[name](positive(x), y)))
+
+    def slopes(run: Any, x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            z = run(x, y)
+        return z, *tape.gradient(z, [x, y])
+
+    f = tf.function(value)
+    inside = tf.function(lambda x, y: slopes(value, x, y))
+    y = tf.constant([0.3, -0.7, 1.2], tf.float64)
+    for given in ([1.0, -2.0, 3.0, 4.0], [-1.0, -2.0, 3.0, -4.0]):
+        x = tf.constant(given, tf.float64)
+        expected = slopes(value, x, y)
+        for found in (slopes(f, x, y), inside(x, y)):
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12)
+    assert "eagerly" not in f.summary() + inside.summary()
+    if name != "slice":
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            f(tf.constant([1.0, 2.0, -1.0, -1.0], tf.float64), y)
+        assert "Some calls of" in f.summary()
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda x: tf.math.segment_sum(x, [0, 0, 1]),
+        lambda x: tf.math.unsorted_segment_sum(x, [1, 0, 1], 2),
+        lambda x: tf.split(x, [1, 2])[1],
+    ],
+    ids=["segment_sum", "unsorted_segment_sum", "split"],
+)
+def test_known_parts_of_masked_values(op: Any) -> None:
+    x = tf.constant([1.0, -2.0, 3.0, 4.0])
+    f = tf.function(lambda x: op(positive(x)))
+    np.testing.assert_allclose(f(x), op(positive(x)))
+    assert "eagerly" not in f.summary()
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        f(-x)

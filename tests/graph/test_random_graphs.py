@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from random_graphs import disagreement
+import random_graphs
+from random_graphs import RandomProgram, disagreement
+
+import gradtape as tf
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_numpy_agrees_with_eager_code(seed: int) -> None:
     assert not disagreement(seed, with_xla=False)
+
+
+@pytest.mark.parametrize("seed", [171, 895, 1123, 1447, 3255, 5735])
+def test_programs_with_sizes_that_were_assumed_wrongly(seed: int) -> None:
+    """Masked values that are repeated, segments and pieces of them, and slices that may be empty are compiled."""
+    assert not disagreement(seed, with_xla=False)
+
+
+def test_calls_that_run_eagerly_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    masks = lambda x, y: tf.reduce_sum(tf.boolean_mask(x, x > 0) + tf.boolean_mask(y, y > 0))  # noqa: E731
+    arguments = [np.array([1.0, -1.0, -1.0]), np.array([1.0, 2.0, -1.0])]
+    monkeypatch.setattr(random_graphs, "random_program", lambda _: RandomProgram(masks, arguments, True, ["masks"]))
+    assert "Some calls of" in disagreement(0, with_xla=False)
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -21,6 +21,8 @@ from gradtape._src.arrays.dimension import (
     UnknownDimensionError,
     assume_same,
     collecting_pairs,
+    depends_on_values,
+    is_repeatable,
     is_same,
     maximum,
 )
@@ -206,12 +208,16 @@ def _sampled(args: tuple[Any, ...], sizes: Mapping[str, Any]) -> tuple[Any, ...]
 
 
 def _sample_sizes(variables: Sequence[DimensionVariable]) -> list[dict[str, int]]:
-    """Sizes for variables: some, each of them changed alone, others in another order, and the smallest ones."""
+    """Sizes for variables: some, each of them changed alone, others in another order, and the two smallest ones.
+
+    The small ones tell min(2, n) from 2. A kernel may refuse the smallest, 0.
+    """
     names = [v.name for v in variables]
     some = {name: 5 + 2 * i for i, name in enumerate(names)}
     changed = [{**some, name: some[name] + 12} for name in names]
     others = {name: 7 + 3 * i for i, name in enumerate(reversed(names))}
-    return [some, *changed, others, {v.name: v.least for v in variables}]
+    small = [{v.name: v.least + more for v in variables} for more in (0, 1)]
+    return [some, *changed, others, *small]
 
 
 def _fitted(name: str, samples: Sequence[tuple[Mapping[str, int], int]], expressions: Sequence[Dimension]) -> Any:
@@ -357,12 +363,7 @@ def _moved(x: Any, *, shape: Shape, **_: Any) -> Spec | None:
     if -1 in shape:
         return None
     before, after = _count(x.shape), _count(shape)
-    return (shape, x.dtype) if before == after or _is_dynamic(before) or _is_dynamic(after) else None
-
-
-def _is_dynamic(size: Any) -> bool:
-    """Whether a size depends on values: the running program knows whether it fits."""
-    return any(v.least == 0 for v in variables_in((size,)).values())
+    return (shape, x.dtype) if before == after or depends_on_values(before) or depends_on_values(after) else None
 
 
 def _count(shape: Shape) -> Any:
@@ -374,7 +375,7 @@ def _count(shape: Shape) -> Any:
 
 def _repeated(x: Any, *, shape: Shape) -> Spec | None:
     lead = len(shape) - len(x.shape)
-    fits = lead >= 0 and all(n == 1 or is_same(n, wanted) for n, wanted in zip(x.shape, shape[lead:], strict=True))
+    fits = lead >= 0 and all(map(is_repeatable, x.shape, shape[lead:]))
     return (shape, x.dtype) if fits else None
 
 
@@ -438,7 +439,7 @@ def _concatenate(*xs: Any, axis: int, **_: Any) -> Spec | None:
 
 
 def _split(x: Any, *, sizes: Shape, axis: int) -> list[Spec] | None:
-    if not contains_dimension(sizes):
+    if not contains_dimension((*sizes, x.shape[axis])) or not is_same(x.shape[axis], sum(sizes)):
         return None
     return [((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]
 

@@ -247,6 +247,7 @@ Assume = Callable[[Dimension, bool], bool]
 """A function that is told that a dimension is assumed to be at least 0, or to be below; whether it may be."""
 
 _assume: list[Assume] = []
+_LARGE = 1 << 62
 
 
 def register_assume(assume: Assume) -> None:
@@ -257,10 +258,19 @@ def register_assume(assume: Assume) -> None:
 def _assumed(difference: Dimension) -> bool | None:
     """Whether a dimension is at least 0 for large sizes; None where that is no answer, or none is allowed."""
     low, high = bounds(difference)
-    answer = high == float("inf")
+    answer: bool | None = high == float("inf")
     if answer == (low == float("-inf")):
+        answer = None if answer else _limit(difference)
+    return answer if answer is not None and any(assume(difference, answer) for assume in _assume) else None
+
+
+def _limit(difference: Dimension) -> bool | None:
+    """Whether a bounded dimension, such as min(8, n) - 1, is at least 0 for large sizes; None where it has no limit."""
+    atoms = [atom for monomial in difference.terms for atom in monomial]
+    if any(type(atom) is _Function and atom.name != "max" for atom in atoms):
         return None
-    return answer if any(assume(difference, answer) for assume in _assume) else None
+    found = difference.evaluated({v.name: _LARGE for v in difference.variables()})
+    return found >= 0 if type(found) is int else None
 
 
 _equal: list[Callable[[Any], bool]] = []
@@ -280,7 +290,7 @@ def is_same(a: Any, b: Any) -> bool:
     if a == b:
         return True
     difference = a - b
-    if type(difference) is not Dimension or not any(v.least == 0 for v in difference.variables()):
+    if not depends_on_values(difference):
         unequal = _unequal.get()
         if unequal is not None and type(difference) is Dimension:
             unequal.append(difference)
@@ -288,6 +298,28 @@ def is_same(a: Any, b: Any) -> bool:
     low, high = bounds(difference)
     if low > 0 or high < 0:
         return False
+    return _taken_as_same(a, b)
+
+
+def is_repeatable(n: Any, size: Any) -> bool:
+    """Whether an axis of n elements has this size or can be repeated to it, because it has one element.
+
+    Where n depends on values and the size is known, either is assumed: it is a root of (n - 1) * (n - size).
+    """
+    if n == 1 or n == size:
+        return True
+    if not depends_on_values(n) or type(size) is not int or size < 2:
+        return is_same(n, size)
+    low, high = bounds(n)
+    return (low <= 1 <= high or low <= size <= high) and _taken_as_same((n - 1) * n, (n - 1) * size)
+
+
+def depends_on_values(size: Any) -> bool:
+    """Whether only a running program can tell a size, which may be 0."""
+    return type(size) is Dimension and any(v.least == 0 for v in size.variables())
+
+
+def _taken_as_same(a: Any, b: Any) -> bool:
     pairs = _collected.get()
     if pairs is None:
         return assume_same([(a, b)])

@@ -17,6 +17,8 @@ from gradtape._src.arrays.dimension import (
     Dimension,
     DimensionVariable,
     UnknownDimensionError as UnknownDimensionError,
+    depends_on_values as depends_on_values,
+    is_repeatable as is_repeatable,
     is_same as is_same,
     variable as _variable,
 )
@@ -157,7 +159,8 @@ def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
     for shape in shapes:
         for axis, n in enumerate(shape, rank - len(shape)):
             have = result[axis]
-            if n != 1 and have != 1 and not is_same(have, n):
+            known, other = (n, have) if type(n) is int else (have, n)
+            if known != 1 and not is_repeatable(other, known):
                 raise ValueError(f"shapes {shapes} do not fit together")
             if n != 1 and (have == 1 or type(n) is int):
                 result[axis] = n

@@ -26,6 +26,7 @@ from numpy import ndarray
 
 from gradtape._src.arrays import abstract, batched, namespace_of, numpy_namespace
 from gradtape._src.arrays.base import generic_kernels
+from gradtape._src.arrays.dimensions import depends_on_values
 from gradtape._src.arrays.half import is_half
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -320,4 +321,32 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
         c = xp.sum(c, axis=axes, keepdims=False)
     if math.prod(c.shape) == math.prod(shape):
         return c if tuple(c.shape) == shape else xp.reshape(c, shape=shape)
+    kept = tuple([1 if n == 1 else size for n, size in zip(shape, have[extra:], strict=True)])
+    if any(map(_may_be_repeated, shape, kept)):
+        c = _sum_if_repeated(c, kept, shape)
+        if tuple(c.shape) == shape:
+            return c
     return xp.broadcast_to(c, shape=shape)
+
+
+def _may_be_repeated(n: Any, size: Any) -> bool:
+    """Whether only the running program knows if an axis of n elements was repeated to this size."""
+    return type(size) is int and size > 1 and depends_on_values(n)
+
+
+def _sum_if_repeated(c: Any, have: tuple[Any, ...], shape: tuple[Any, ...]) -> Any:
+    """Sum over axes that were repeated from 1, where the operand has n elements: 1, or as many as the result.
+
+    An axis of `size` elements becomes two, of size // n and n elements, and the first of them is summed over.
+    """
+    split: list[Any] = []
+    summed = []
+    for n, size in zip(shape, have, strict=True):
+        if _may_be_repeated(n, size):
+            summed.append(len(split))
+            split.append(size // n)
+            split.append(n)
+        else:
+            split.append(size)
+    xp = namespace_of(c)
+    return xp.sum(xp.reshape(c, shape=tuple(split)), axis=tuple(summed), keepdims=False)

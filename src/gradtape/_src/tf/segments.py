@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked, verify
-from gradtape._src.arrays.dimensions import is_same_shape
+from gradtape._src.arrays.dimensions import is_same, is_same_shape
 from gradtape._src.arrays.symbolic import Symbolic, allows_dynamic_shapes, is_known, sizes_from, unknown_shape
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.core.composites import dispatched
@@ -90,8 +90,10 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
         raise errors.invalid_argument("segment_ids should be a vector.", op)
     if not have:
         raise errors.invalid_argument("input must be at least rank 1", op)
-    if ids.size != have[0]:
+    if not is_same(ids.size, have[0]):
         raise errors.invalid_argument("segment_ids should be the same size as dimension 0 of input.", op)
+    if ids.size != have[0]:
+        x = array.reshape(x, shape=(ids.size, *have[1:]))
     if not ids.size:
         return x, ids, 0
     if not is_known(verify(_SORTED, ids, op=op)):  # a program that refuses them, whatever it computes with them
@@ -250,7 +252,7 @@ def _unsorted(
             f"data.shape = {errors.brackets(have)} does not start with segment_ids.shape = {errors.brackets(of_ids)}",
             op,
         )
-    if len(of_ids) != 1:
+    if len(of_ids) != 1 or have[:1] != of_ids:
         x = array.reshape(x, shape=(prod(of_ids), *have[len(of_ids) :]))
     ids = checked(index.SEGMENTS, ids, size=count, op=op)
     if not is_known(ids):  # what is left out becomes one more segment, which is left out in the end
