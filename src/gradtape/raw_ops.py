@@ -320,6 +320,8 @@ if _typing.TYPE_CHECKING:
         PrintV2 as PrintV2,
         Prod as Prod,
         Qr as Qr,
+        RaggedBincount as RaggedBincount,
+        RaggedTensorToTensor as RaggedTensorToTensor,
         RandomGamma as RandomGamma,
         RandomGammaGrad as RandomGammaGrad,
         RandomPoisson as RandomPoisson,

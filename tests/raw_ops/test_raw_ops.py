@@ -213,3 +213,45 @@ def test_gradients_through_raw_ops_twice():
     t, s = np.tanh(x.numpy()), 1 - np.tanh(x.numpy()) ** 2
     np.testing.assert_allclose(g, s - 2 * x * t * s, rtol=1e-5)
     np.testing.assert_allclose(h, -4 * t * s - 2 * x * (s * s - 2 * t * t * s), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"splits": [1, 3]}, "Splits must start with 0, not with 1"),
+        ({"splits": [0, 2]}, "Splits must end with the number of values, got 2 instead of 3"),
+        ({"splits": np.zeros(0, np.int64)}, "Splits must be non-empty"),
+        ({"size": -4}, r"size \(-4\) must be non-negative"),
+        ({"values": [1, -1, 2]}, "must be non-negative"),
+    ],
+)
+def test_ragged_counts_refuse_what_is_no_partition(changed, sentence):
+    given = {"splits": [0, 3], "values": [1, 2, 2], "size": 4, "weights": tf.constant([], tf.float32)} | changed
+    with pytest.raises(tf.errors.InvalidArgumentError, match=sentence):
+        tf.raw_ops.RaggedBincount(**given)
+
+
+@pytest.mark.parametrize("kinds", [["ROW_LENGTHS"], ["VALUE_ROWIDS"], ["FIRST_DIM_SIZE"], []])
+def test_dense_rows_refuse_unknown_partitions(kinds):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="row_partition_types"):
+        tf.raw_ops.RaggedTensorToTensor(
+            shape=[-1, -1],
+            values=[1, 2],
+            default_value=0,
+            row_partition_tensors=[tf.constant([0, 2], tf.int64)],
+            row_partition_types=kinds,
+        )
+
+
+def test_ngrams_without_padding():
+    found = tf.raw_ops.StringNGrams(
+        data=["a", "b", "c"],
+        data_splits=tf.constant([0, 3], tf.int64),
+        separator=" ",
+        ngram_widths=[1, 2],
+        left_pad="",
+        right_pad="",
+        pad_width=0,
+        preserve_short_sequences=False,
+    )
+    assert found.ngrams.numpy().tolist() == [b"a", b"b", b"c", b"a b", b"b c"]

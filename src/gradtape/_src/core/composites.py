@@ -119,9 +119,11 @@ def valid_example(value: Any, parts: list[Any], places: list[int]) -> list[Any]:
 def hosted(function: _F) -> _F:
     """Let a function of composite tensors be one node of a graph, where rows or coordinates are values of the graph.
 
-    Its code needs their numbers: the program calls it with tensors that have some.
+    Its code needs their numbers: the program calls it with tensors that have some. The rule for a graph in a file has
+    the name of the class or the module too: `RaggedTensor.to_tensor`, `sparse_math.bincount`.
     """
     name = function.__name__
+    rule = function.__qualname__ if "." in function.__qualname__ else f"{function.__module__.rsplit('.', 1)[-1]}.{name}"
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -132,7 +134,7 @@ def hosted(function: _F) -> _F:
                 raise NeedsEagerError(ValueError(f"The shape of what {name} returns depends on values."))
             return function(*args, **kwargs)
         except NeedsEagerError as error:
-            return in_graph(name, args, kwargs, error, function)
+            return in_graph(rule, args, kwargs, error, function)
 
     return call  # type: ignore[return-value]
 

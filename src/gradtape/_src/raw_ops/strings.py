@@ -67,7 +67,7 @@ def _ngrams(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     rows = RaggedTensor.from_row_splits(data, data_splits)
     padded = None if not left_pad and not right_pad and not pad_width else (left_pad, right_pad)
-    width = None if pad_width < 0 else pad_width
+    width = None if pad_width < 0 or padded is None else pad_width
     found = strings.ngrams(rows, tuple(ngram_widths), separator, padded, width, preserve_short_sequences)
     return found.values, array.cast(found.row_splits, data_splits.dtype)
 

@@ -162,7 +162,7 @@ def exported(concrete: ConcreteFunction, has_assets: bool = False) -> tuple[Conc
 
 def _staged(concrete: ConcreteFunction) -> tuple[ConcreteFunction, list[GraphOp]]:
     """The function traced for a file."""
-    from gradtape._src.saved_model import graph_rules  # noqa: F401 - registers what ops functions are
+    from gradtape._src.saved_model import graph_rules, ragged_rules  # noqa: F401 - register what ops functions are
 
     try:
         staged, ops = concrete.staged()

@@ -274,12 +274,12 @@ def _split(ops: Collector, input: Any, sep: Any, maxsplit: int) -> Any:
     return from_partitions(values, [SymbolicPartition(reductions.reduce_sum(before, axis=1))])
 
 
-@_rule("with_flat_values")
+@_rule("RaggedTensor.with_flat_values")
 def _with_flat_values(ops: Collector, ragged: Any, new_values: Any) -> Any:
     return from_partitions(operand(new_values), ragged._partitions)
 
 
-@_rule("row_lengths")
+@_rule("RaggedTensor.row_lengths")
 def _row_lengths(ops: Collector, ragged: Any, axis: int = 1, name: Any = None) -> Tensor:
     splits = ragged.row_splits
     if axis != 1:

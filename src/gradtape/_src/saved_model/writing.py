@@ -302,6 +302,8 @@ def attr_of(kind: str, value: Any) -> Message:
         return [(2, text(value))]
     if kind == "list(int)":
         return [(1, [(3, int(each)) for each in value])]
+    if kind == "list(string)":
+        return [(1, [(2, text(each)) for each in value])]
     return [(5 if kind == "bool" else 3, int(value))]
 
 

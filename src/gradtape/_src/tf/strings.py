@@ -640,6 +640,7 @@ def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) 
 
 
 # -- n-grams ---------------------------------------------------------------------------------------------------------
+@kept_in_graph("strings.ngrams")
 def ngrams(
     data: Any,
     ngram_width: Any,
