@@ -27,7 +27,7 @@ def summary(name: str, traces: int, functions: Sequence[ConcreteFunction], detai
         if isinstance(function, EagerFunction):
             eager.append(f"{signature} runs eagerly. {function.reason}")
             continue
-        if function._eager is not None:
+        if isinstance(function._eager, EagerFunction):
             eager.append(f"Some calls of {signature} ran eagerly. {function._eager.reason}")
         for kind, program in _programs(function):
             parts = [(kind, program), *[(f"island of {kind}", island) for island in _islands(program)]]
