@@ -697,6 +697,15 @@ def test_a_variable_that_grows_has_the_gradient_of_its_last_shape():
     assert tape.gradient(after, v).numpy().tolist() == [0.0, 2.0]
 
 
+@pytest.mark.parametrize("call", ["jvp", "hvp", "taylor"])
+def test_forward_mode_of_a_variable_that_has_grown_is_refused(call):
+    tape, v, _, after = grown()
+    arguments = {"jvp": (tf.ones([2]),), "hvp": (tf.ones([2]),), "taylor": (2,)}[call]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="forward mode has a tangent of one shape only"):
+        getattr(tape, call)(after, v, *arguments)
+    assert tape.gradient(after, v).numpy().tolist() == [0.0, 2.0]
+
+
 def test_a_variable_grows_in_a_loop():
     v, found = tf.Variable(tf.zeros([1]), shape=[None]), []
     for i in range(3):

@@ -17,6 +17,7 @@ from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.jvp import marked_push, push
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import is_differentiable
+from gradtape._src.variable.growing import refuse_tangents
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 def carry(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int, Any]:
     """A forward pass over the records: the tangents of everything that depends on the sources, given theirs."""
+    refuse_tangents(recording.records, directions)
     recording.use_formulas(frozenset(directions))
     produced = _outputs(recording.records)
     tangents = {uid: t for uid, t in directions.items() if uid not in produced}

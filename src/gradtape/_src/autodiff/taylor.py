@@ -20,6 +20,7 @@ from gradtape._src.core.series import Series, constant, extend, scaled, sum_over
 from gradtape._src.core.tape import Record
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.variable.growing import refuse_tangents
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
@@ -163,6 +164,7 @@ def _expanded(
     recording: Recording, start: dict[int, Series], targets: Sequence[Any], order: int, traced: bool
 ) -> dict[int, Series]:
     """The series of targets, by uid, given those of sources; record by record, as far as `order`."""
+    refuse_tangents(recording.records, start)
     recording.use_formulas(frozenset(start))
     series, found = dict(start), {}
     wanted = {target.uid for target in targets}

@@ -77,3 +77,14 @@ def check_reads(records: Sequence[Any], first: dict[int, Any], targets: Iterable
                     "variable in both shapes; read it once, or differentiate with respect to each value",
                     "AddN",
                 )
+
+
+def refuse_tangents(records: Sequence[Any], sources: Iterable[int]) -> None:
+    """Raise if a tape has read a source in several shapes: a tangent has one of them."""
+    uids = grown.intersection(sources)
+    if uids and any(record[0] is READ and record[1][0] in uids for record in records):
+        raise errors.invalid_argument(
+            "A variable changed its shape while the tape recorded, and forward mode has a tangent of one shape only. "
+            "Use tape.gradient or tape.jacobian, or change the shape before the tape is entered",
+            "ReadVariableOp",
+        )
