@@ -705,6 +705,8 @@ import os, signal, threading
 import gradtape as tf
 from gradtape._src import threads
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts jobs in the background with SIGINT ignored
+
 def compile_():
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     threading.Event().wait(0.5)
