@@ -403,7 +403,9 @@ def test_the_code_is_not_run(project: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_reader_that_leaves_early(project: Path) -> None:
-    (project / "long.py").write_text("import tensorflow as tf\n" + "\n".join(f"tf.x{i}" for i in range(1_500)))
+    (project / "long.py").write_text(
+        "import tensorflow as tf\n" + "\n".join(f"tf.x{i}" for i in range(2_000))
+    )  # more than a pipe holds
     command = [sys.executable, "-m", "gradtape", "check", "long.py"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
