@@ -80,12 +80,12 @@ def test_large_products_in_parts(shape, dtype, monkeypatch):
         x = np.ascontiguousarray(a.T) if adjoint_x else a
         y = np.ascontiguousarray(b.T) if adjoint_y else b
         assert blas.parts(rows * inner * columns) == 3
-        expected = blas.alone(np.matmul, x.T if adjoint_x else x, y.T if adjoint_y else y)
+        # Which rounding a part has depends on the processor's kernels; the bound of any order of adding does not.
+        expected, bound = a.astype(np.float64) @ b, inner * np.finfo(dtype).eps * (np.abs(a) @ np.abs(b))
         found = core._product_by_size(x, y, adjoint_x, adjoint_y, None)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 if dtype is np.float32 else 1e-11)
-        if not any(n % 64 for n in shape):
-            np.testing.assert_array_equal(found, expected)
-        memory = np.empty_like(expected)
+        assert found.dtype == dtype
+        assert (np.abs(found - expected) <= bound).all()
+        memory = np.empty_like(found)
         assert core._product_by_size(x, y, adjoint_x, adjoint_y, memory) is memory
         np.testing.assert_array_equal(memory, found)
 

@@ -772,7 +772,7 @@ def _product_in_parts(a: Array, b: Array, parts: int, out: Array | None) -> Arra
 
 
 _TILE = 64
-"""Rows or columns of which a part has a multiple: BLAS has other kernels, with other roundings, at the edges."""
+"""Each part has a multiple of so many rows or columns: BLAS has slower kernels for what is left over at an edge."""
 
 _SMALL, _TALL = 10**6, 900
 """The multiplications of a small product, and rows up to which few columns always are one."""
