@@ -48,8 +48,6 @@ CAUSES = {
     "text": "A scalar times a string raises `TypeError`",
     "dtypes": "Some ops take dtypes for which TensorFlow has no kernel",
     "dtypes of functions": "In functions, TensorFlow rejects dtypes that it accepts eagerly",
-    "reshape": "`tf.reshape(x, [0, -1])` of shape `[0, 0]` has shape `[0, 1]` in functions too",
-    "order of errors": "Under a tape, TensorFlow looks up the gradients of a function before it runs it",
 }
 """The causes, and what docs/differences.md says about each."""
 

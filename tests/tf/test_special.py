@@ -420,6 +420,22 @@ def test_ends_of_domains(name: str, dtype: str) -> None:
     np.testing.assert_allclose(function(name)(tf.constant(given, dtype)).numpy(), np.array(want, dtype), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-11), ("float32", 5e-4)])
+def test_derivatives_of_dawsn_do_not_cancel(dtype: str, rtol: float) -> None:
+    """1 - 2 x dawsn(x) is a difference of numbers close to 1: of large numbers it would be their rounding errors."""
+    x = tf.constant([15.0, 20.5, 25.0, 100.0, 1e15, inf], dtype)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.math.special.dawsn(x)
+        slope = tape.gradient(y, x)
+    want = [-0.002237204259176776, -0.001194040114171238, -0.0008019277233204113, -5.000750187565655e-5, -5e-31, 0]
+    np.testing.assert_allclose(slope, np.array(want, dtype), rtol=rtol)
+    want = [0.00030031415802483, 0.00011691101691482, 6.4309057087747e-5, 1.0003001125525e-6, 1e-45, 0]
+    np.testing.assert_allclose(outer.gradient(slope, x), want, rtol=rtol, atol=1e-44)
+
+
 def test_ends_of_functions_of_several() -> None:
     def check(got: Any, *want: float) -> None:
         np.testing.assert_array_equal(got.numpy(), np.array(want, np.float32))

@@ -15,7 +15,7 @@ from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import defers_to, hinted_operands, is_library, operand, operands, wrap
 from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.dispatch import as_operator, defers
-from gradtape._src.dtypes import DType
+from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.ops import array, linalg, math
 from gradtape._src.ops.indexing import get_item
 from gradtape._src.tensor import Tensor
@@ -122,6 +122,25 @@ def _has_no_zero(interval: Interval, **_: Any) -> bool:
 
 
 _NO_ZEROS = Rule(_is_zero, _division_by_zero, _has_no_zero)
+
+
+def without_kernel(x: Tensor, op: str) -> Tensor:
+    """Refuse the dtype of x. A function with such an op can be traced, as in TensorFlow, and fails when it runs."""
+    if current_graph() is None:
+        raise errors.no_kernel(op, x.dtype)
+    return checked(_NO_KERNEL, x, op=op)
+
+
+def _always(xp: Any, x: Any, op: str) -> Any:
+    return xp.asarray(True)
+
+
+def _kernel_missing(x: Any, op: str) -> Exception:
+    sentence = str(errors.no_kernel(op, as_dtype(x.dtype)))
+    return errors.InvalidArgumentError(None, None, sentence)
+
+
+_NO_KERNEL = Rule(_always, _kernel_missing)
 
 
 def _is_negative(xp: Any, y: Any) -> Any:

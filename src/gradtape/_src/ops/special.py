@@ -329,9 +329,22 @@ bessel_y1 = unary(
     names=("math.special.bessel_y1",), doc="The Bessel function of the second kind, of order 1.",
 )  # fmt: skip
 
+
 # -- integrals: the derivative is what they are integrals of ---------------------------------------------------------
+def _dawsn_dx(g, x, out, xp):
+    """1 - 2 x out; of large numbers its asymptotic series, -(u + 3 u² + 15 u³ + ...) in u = 1 / (2 x²)."""
+    far = xp.greater(xp.absolute(x), 20)
+    inverse = 1 / xp.where(far, x, 20)
+    u = 0.5 * (inverse * inverse)
+    series: Any = 1
+    for n in range(17, 1, -2):
+        series = 1 + n * (u * series)
+    close = xp.where(far, 0, x)
+    return g * xp.where(far, -u * series, 1 - 2 * (close * out))
+
+
 dawsn = unary(
-    "dawsn", lambda g, x, out: g * (1 - 2 * (x * out)), kinds="f", kernel=integrals.dawsn,
+    "dawsn", _dawsn_dx, kinds="f", kernel=integrals.dawsn,
     names=("math.special.dawsn",), doc="Dawson's integral: exp(-x * x) times the integral of exp(t * t) from 0 to x.",
 )  # fmt: skip
 expint = unary(

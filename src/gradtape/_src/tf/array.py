@@ -449,9 +449,8 @@ def one_hot(
     if size < 0:
         raise errors.invalid_argument(f"depth must be non-negative, got: {size}", "OneHot")
     if not -1 <= at <= rank:
-        raise errors.invalid_argument(
-            f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {at}", "OneHot"
-        )
+        refuse = errors.invalid_argument if at < 0 else errors.refused_value
+        raise refuse(f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {at}", "OneHot")
     if is_dimension(size):
         places = wrap(as_value(places.array))
     xp = common_namespace([places.array, on, off])
@@ -664,7 +663,10 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
         raise errors.invalid_argument("Only one input size may be -1, not both.", "Reshape")
     if -1 in wanted:
         known = _math.prod(n for n in wanted if n != -1)
-        if known == 0 == have:  # any length would do: TensorFlow takes the one that fits the lengths other than 0
+        if known == 0 == have:  # any length would do
+            if type(x.array) is Symbolic and _has_shape(x, wanted):  # TensorFlow's graphs omit such a reshape
+                return x
+            # the length that fits the lengths other than 0
             have, known = (_math.prod(n for n in ns if n > 0) for ns in (x.array.shape, wanted))
         if known == 0 or (not (is_dimension(known) or is_dimension(have)) and have % known):
             raise errors.invalid_argument(
@@ -682,6 +684,12 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
         return _reshaped_in_graph(x, shape)
     result: Tensor = array.reshape(x, shape=wanted)
     return result
+
+
+def _has_shape(x: Tensor, wanted: Sequence[int]) -> bool:
+    """Whether a tensor has a shape in which -1 stands for any length."""
+    shape = x.array.shape
+    return len(shape) == len(wanted) and all(n in (-1, m) for n, m in zip(wanted, shape, strict=True))
 
 
 def _reshaped_in_graph(x: Tensor, shape: Any) -> Tensor:

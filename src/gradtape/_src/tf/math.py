@@ -18,7 +18,7 @@ from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.lazy_names import getattr_of, homes_of
 from gradtape._src.literals import cannot_convert
 from gradtape._src.ops import array, index, math, nn, operators, reduce, segment
-from gradtape._src.ops.operators import no_zeros
+from gradtape._src.ops.operators import no_zeros, without_kernel
 from gradtape._src.ops.sparse_tensor import SparseTensor, map_values as map_sparse
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import axes_of, axis_of, extent, flag, integer, scan_axis, static, truth
@@ -209,8 +209,8 @@ def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
     if x.array.dtype != y.array.dtype:
         raise errors.mismatched_dtypes("TruncateMod", x.dtype, y.dtype)
     if x.dtype.name in ("float16", "bfloat16"):
-        raise errors.no_kernel("TruncateMod", x.dtype)
-    if x.dtype.name not in ("int32", "int64", "float32", "float64"):
+        x = without_kernel(x, "TruncateMod")
+    elif x.dtype.name not in ("int32", "int64", "float32", "float64"):
         raise errors.unsupported_dtype("TruncateMod", x.dtype)
     result: Tensor = math.fmod(x, no_zeros(x, y, "TruncateMod"))
     return result
