@@ -68,7 +68,7 @@ ALLOWED = {
     ("docs/index.md", "find an answer to a common question"),
     ("src/gradtape/_src/checkpoint/checkpoint.py", "values in question"),  # TensorFlow's sentence
     ("CONTRIBUTING.md", "Bug reports, questions and changes"),
-    ("src/gradtape/_src/tf/random.py", "number of distinct classes asked for"),
+    ("src/gradtape/_src/tf/random/candidates.py", "number of distinct classes asked for"),
 }
 """(file, phrase) where the term has its ordinary meaning. The phrase must be in the line."""
 

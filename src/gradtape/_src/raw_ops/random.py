@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradtape._src.ops import random as ops
 from gradtape._src.tf import array, math, random
+from gradtape._src.tf.random.stateless import from_key, key_and_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,22 +22,22 @@ def _seed(seed: int, seed2: int) -> tuple[int, int] | None:
 
 
 def _key_counter_alg(seed: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return (*random.key_and_counter(seed), array.constant(_PHILOX))
+    return (*key_and_counter(seed), array.constant(_PHILOX))
 
 
 def _from_key(op: str) -> Callable[..., Tensor]:
     def draw(shape: Any, key: Any, counter: Any, alg: Any, dtype: Any) -> Tensor:
-        return random.from_key(op, shape, key, counter, dtype=dtype)
+        return from_key(op, shape, key, counter, dtype=dtype)
 
     return draw
 
 
 def _integers_from_key(shape: Any, key: Any, counter: Any, alg: Any, minval: Any, maxval: Any) -> Tensor:
-    return random.from_key("StatelessRandomUniformIntV2", shape, key, counter, minval, maxval, dtype=minval.dtype)
+    return from_key("StatelessRandomUniformIntV2", shape, key, counter, minval, maxval, dtype=minval.dtype)
 
 
 def _gamma_from_key(shape: Any, key: Any, counter: Any, alg: Any, alpha: Any) -> Tensor:
-    return random.from_key("StatelessRandomGammaV3", shape, key, counter, alpha)
+    return from_key("StatelessRandomGammaV3", shape, key, counter, alpha)
 
 
 def _stateless(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -100,7 +101,7 @@ OPS: dict[str, Callable[..., Any]] = {
     # -- of a key and a counter
     "StatelessRandomGammaV3": _gamma_from_key,
     "StatelessRandomGetAlg": lambda: array.constant(_PHILOX),
-    "StatelessRandomGetKeyCounter": random.key_and_counter,
+    "StatelessRandomGetKeyCounter": key_and_counter,
     "StatelessRandomGetKeyCounterAlg": _key_counter_alg,
     "StatelessRandomNormalV2": _from_key("StatelessRandomNormalV2"),
     "StatelessRandomUniformFullIntV2": _from_key("StatelessRandomUniformFullIntV2"),

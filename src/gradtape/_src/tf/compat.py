@@ -245,7 +245,8 @@ _AT_THE_ROOT = {
         fake_quant_with_min_max_vars_per_channel""",
     "dtypes": "qint8 qint16 qint32 quint8 quint16 resource variant",
     "io": "read_file write_file",
-    "random": "get_seed truncated_normal",
+    "random": "truncated_normal",
+    "random.streams": "get_seed",
 }
 _RENAMED = {
     "NoGradient": "no_gradient",
