@@ -268,7 +268,6 @@ _LAZY_FUNCTIONS = _homes_of(
         "tf.control_flow",
         "case cond foldl foldr group map_fn no_op scan switch_case timestamp vectorized_map while_loop",
     ),
-    ("tf.convolution", "batch_to_space required_space_to_batch_paddings space_to_batch space_to_batch_nd"),
     ("tf.debugging", "Assert assert_equal assert_greater assert_less assert_rank"),
     ("tf.decompositions", "eig eigvals"),
     (
@@ -288,6 +287,7 @@ _LAZY_FUNCTIONS = _homes_of(
         "bitcast get_static_value guarantee_const identity_n meshgrid pad parallel_stack repeat reverse_sequence "
         "roll sequence_mask shape_n slice strided_slice tile unravel_index",
     ),
+    ("tf.space_blocks", "batch_to_space required_space_to_batch_paddings space_to_batch space_to_batch_nd"),
     ("tf.special", "truncatediv"),
     ("tf.tensor_array", "TensorArray"),
 )
@@ -409,12 +409,6 @@ if _typing.TYPE_CHECKING:
         vectorized_map as vectorized_map,
         while_loop as while_loop,
     )
-    from gradtape._src.tf.convolution import (
-        batch_to_space as batch_to_space,
-        required_space_to_batch_paddings as required_space_to_batch_paddings,
-        space_to_batch as space_to_batch,
-        space_to_batch_nd as space_to_batch_nd,
-    )
     from gradtape._src.tf.debugging import (
         Assert as Assert,
         assert_equal as assert_equal,
@@ -478,6 +472,12 @@ if _typing.TYPE_CHECKING:
         unravel_index as unravel_index,
     )
     from gradtape._src.tf.signal import fftnd as fftnd, ifftnd as ifftnd, irfftnd as irfftnd, rfftnd as rfftnd
+    from gradtape._src.tf.space_blocks import (
+        batch_to_space as batch_to_space,
+        required_space_to_batch_paddings as required_space_to_batch_paddings,
+        space_to_batch as space_to_batch,
+        space_to_batch_nd as space_to_batch_nd,
+    )
     from gradtape._src.tf.special import truncatediv as truncatediv
     from gradtape._src.tf.specs import TypeSpec as TypeSpec, type_spec_from_value as type_spec_from_value
     from gradtape._src.tf.strings import as_string as as_string, fingerprint as fingerprint

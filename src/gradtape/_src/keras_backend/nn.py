@@ -50,7 +50,7 @@ from gradtape._src.ops import (
     special as activations,
 )
 from gradtape._src.ops.ragged import RaggedTensor
-from gradtape._src.tf import convolution as tfconv, losses
+from gradtape._src.tf import convolution as tfconv, losses, pooling
 from gradtape._src.tf.nn import LABELS
 
 
@@ -220,9 +220,9 @@ def _pool(kind, inputs, pool_size, strides, padding, data_format):
     space = len(sizes_of(inputs)) - 2
     window = _each(pool_size, space)
     steps = window if strides is None else _each(strides, space)
-    pool = {1: tfconv.max_pool1d, 2: tfconv.max_pool2d, 3: tfconv.max_pool3d}
+    pool = {1: pooling.max_pool1d, 2: pooling.max_pool2d, 3: pooling.max_pool3d}
     if kind == "average":
-        pool = {1: tfconv.avg_pool1d, 2: tfconv.avg_pool2d, 3: tfconv.avg_pool3d}
+        pool = {1: pooling.avg_pool1d, 2: pooling.avg_pool2d, 3: pooling.avg_pool3d}
     return _from_last(pool[space](inputs, list(window), list(steps), padding.upper()), data_format)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.raw_ops.derivative import transposed
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf import array, control_flow, convolution, indexing, math, shaping
+from gradtape._src.tf import array, control_flow, indexing, math, shaping, space_blocks
 from gradtape._src.tf.arguments import static
 from gradtape._src.variable import Variable
 
@@ -160,11 +160,11 @@ def _const(value: Any, dtype: Any) -> Tensor:
 
 
 def _space_to_batch(input: Any, paddings: Any, block_size: int) -> Tensor:
-    return convolution.space_to_batch_nd(input, [block_size, block_size], paddings)
+    return space_blocks.space_to_batch_nd(input, [block_size, block_size], paddings)
 
 
 def _batch_to_space(input: Any, crops: Any, block_size: int) -> Tensor:
-    return convolution.batch_to_space(input, [block_size, block_size], crops)
+    return space_blocks.batch_to_space(input, [block_size, block_size], crops)
 
 
 def _prevent_gradient(input: Any, message: str) -> Tensor:
@@ -245,11 +245,11 @@ OPS: dict[str, Callable[..., Any]] = {
     "ReverseV2": array.reverse,
     "Roll": shaping.roll,
     "BatchToSpace": _batch_to_space,
-    "BatchToSpaceND": convolution.batch_to_space,
-    "DepthToSpace": convolution.depth_to_space,
+    "BatchToSpaceND": space_blocks.batch_to_space,
+    "DepthToSpace": space_blocks.depth_to_space,
     "SpaceToBatch": _space_to_batch,
-    "SpaceToBatchND": convolution.space_to_batch_nd,
-    "SpaceToDepth": convolution.space_to_depth,
+    "SpaceToBatchND": space_blocks.space_to_batch_nd,
+    "SpaceToDepth": space_blocks.space_to_depth,
     # -- slices
     "Slice": shaping.slice,
     "StridedSlice": _with_masks(shaping.strided_slice),

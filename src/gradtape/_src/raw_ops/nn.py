@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src.raw_ops.derivative import transposed, vjp
-from gradtape._src.tf import array, convolution, indexing, losses, math, nn, quantization, special
+from gradtape._src.tf import array, convolution, indexing, losses, math, nn, pooling, quantization, special
 from gradtape._src.tf.arguments import static
-from gradtape._src.tf.normalization import fused_batch_norm
+from gradtape._src.tf.normalization import fused_batch_norm, local_response_normalization
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,7 +189,7 @@ def _dilation_grad(which: int) -> Callable[..., Tensor]:
 def _max_pool(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str, explicit_paddings: Any = ()
 ) -> Tensor:
-    return convolution.max_pool2d(input, ksize, strides, _padding(padding, list(explicit_paddings)), data_format)
+    return pooling.max_pool2d(input, ksize, strides, _padding(padding, list(explicit_paddings)), data_format)
 
 
 def _max_pool_grad(
@@ -207,13 +207,13 @@ def _integers(values: Any) -> list[int]:
 def _max_pool3d_grad(
     orig_input: Any, orig_output: Any, grad: Any, ksize: Any, strides: Any, padding: str, data_format: str
 ) -> Tensor:
-    return vjp(lambda x: convolution.max_pool3d(x, ksize, strides, padding, data_format), (orig_input,), grad)[0]
+    return vjp(lambda x: pooling.max_pool3d(x, ksize, strides, padding, data_format), (orig_input,), grad)[0]
 
 
 def _max_pool_with_argmax(
     input: Any, ksize: Any, strides: Any, padding: str, Targmax: Any, include_batch_in_index: bool
 ) -> Any:
-    return convolution.max_pool_with_argmax(
+    return pooling.max_pool_with_argmax(
         input, ksize, strides, padding, output_dtype=Targmax, include_batch_in_index=include_batch_in_index
     )
 
@@ -280,7 +280,7 @@ def _fused_batch_norm_grad(
 
 
 def _lrn(input: Any, depth_radius: int, bias: float, alpha: float, beta: float) -> Tensor:
-    return convolution.local_response_normalization(input, depth_radius, bias, alpha, beta)
+    return local_response_normalization(input, depth_radius, bias, alpha, beta)
 
 
 def _lrn_grad(input_grads: Any, input_image: Any, depth_radius: int, bias: float, alpha: float, beta: float) -> Tensor:
@@ -388,16 +388,16 @@ OPS: dict[str, Callable[..., Any]] = {
     "Dilation2DBackpropFilter": _dilation_grad(1),
     "Dilation2DBackpropInput": _dilation_grad(0),
     # -- pooling
-    "AvgPool": lambda value, ksize, strides, padding, data_format: convolution.avg_pool2d(
+    "AvgPool": lambda value, ksize, strides, padding, data_format: pooling.avg_pool2d(
         value, ksize, strides, padding, data_format
     ),
-    "AvgPool3D": lambda input, ksize, strides, padding, data_format: convolution.avg_pool3d(
+    "AvgPool3D": lambda input, ksize, strides, padding, data_format: pooling.avg_pool3d(
         input, ksize, strides, padding, data_format
     ),
-    "AvgPool3DGrad": _pool_grad(convolution.avg_pool3d),
-    "AvgPoolGrad": _pool_grad(convolution.avg_pool2d),
+    "AvgPool3DGrad": _pool_grad(pooling.avg_pool3d),
+    "AvgPoolGrad": _pool_grad(pooling.avg_pool2d),
     "MaxPool": _max_pool,
-    "MaxPool3D": lambda input, ksize, strides, padding, data_format: convolution.max_pool3d(
+    "MaxPool3D": lambda input, ksize, strides, padding, data_format: pooling.max_pool3d(
         input, ksize, strides, padding, data_format
     ),
     "MaxPool3DGrad": _max_pool3d_grad,

@@ -22,10 +22,6 @@ from gradtape._src.tf.array import cast, moveaxis_last
 from gradtape._src.tf.convolution import (
     atrous_conv2d as atrous_conv2d,
     atrous_conv2d_transpose as atrous_conv2d_transpose,
-    avg_pool as avg_pool,
-    avg_pool1d as avg_pool1d,
-    avg_pool2d as avg_pool2d,
-    avg_pool3d as avg_pool3d,
     conv1d as conv1d,
     conv1d_transpose as conv1d_transpose,
     conv2d as conv2d,
@@ -34,23 +30,12 @@ from gradtape._src.tf.convolution import (
     conv3d_transpose as conv3d_transpose,
     conv_transpose as conv_transpose,
     convolution as convolution,
-    depth_to_space as depth_to_space,
     depthwise_conv2d as depthwise_conv2d,
     depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter,
     depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input,
     dilation2d as dilation2d,
     erosion2d as erosion2d,
-    local_response_normalization as local_response_normalization,
-    lrn as lrn,
-    max_pool as max_pool,
-    max_pool1d as max_pool1d,
-    max_pool2d as max_pool2d,
-    max_pool3d as max_pool3d,
-    max_pool_with_argmax as max_pool_with_argmax,
-    pool as pool,
     separable_conv2d as separable_conv2d,
-    space_to_batch as space_to_batch,
-    space_to_depth as space_to_depth,
 )
 from gradtape._src.tf.embedding import embedding_lookup as embedding_lookup
 from gradtape._src.tf.isotonic import isotonic_regression as isotonic_regression
@@ -70,11 +55,25 @@ from gradtape._src.tf.normalization import (
     batch_normalization as batch_normalization,
     dropout as dropout,
     general_dropout as _general_dropout,
+    local_response_normalization as local_response_normalization,
+    lrn as lrn,
     moments as moments,
     normalize_moments as normalize_moments,
     stateless_dropout as _stateless_dropout,
     sufficient_statistics as sufficient_statistics,
     weighted_moments as weighted_moments,
+)
+from gradtape._src.tf.pooling import (
+    avg_pool as avg_pool,
+    avg_pool1d as avg_pool1d,
+    avg_pool2d as avg_pool2d,
+    avg_pool3d as avg_pool3d,
+    max_pool as max_pool,
+    max_pool1d as max_pool1d,
+    max_pool2d as max_pool2d,
+    max_pool3d as max_pool3d,
+    max_pool_with_argmax as max_pool_with_argmax,
+    pool as pool,
 )
 from gradtape._src.tf.random import all_candidate_sampler as all_candidate_sampler
 from gradtape._src.tf.ranking import (
@@ -82,6 +81,11 @@ from gradtape._src.tf.ranking import (
     approx_min_k as approx_min_k,
     in_top_k as in_top_k,
     top_k as top_k,
+)
+from gradtape._src.tf.space_blocks import (
+    depth_to_space as depth_to_space,
+    space_to_batch as space_to_batch,
+    space_to_depth as space_to_depth,
 )
 from gradtape._src.tf.special import (
     crelu as crelu,

@@ -1,8 +1,9 @@
-"""Moments, batch normalization and dropout."""
+"""Moments, batch and local response normalization, and dropout."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,21 @@ from gradtape._src.arrays.symbolic import number
 from gradtape._src.conversion import is_library, operand, operands, wrap
 from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
-from gradtape._src.dtypes import DType
+from gradtape._src.dtypes import DType, float32
 from gradtape._src.ops import array, math, normalization as ops
+from gradtape._src.ops.convolution import sum_pool
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math as tfmath, random
-from gradtape._src.tf.arguments import axes_of, integers, same_dtype, shape_of, truth
+from gradtape._src.tf.arguments import (
+    as_int,
+    axes_of,
+    integers,
+    number as number_of,
+    same_dtype,
+    shape_of,
+    tensor_or,
+    truth,
+)
 from gradtape._src.tf.array import cast
 
 if TYPE_CHECKING:
@@ -320,3 +331,44 @@ def general_dropout(
 ) -> Tensor:
     """Dropout with your own source of uniform numbers: `uniform_sampler(shape=..., dtype=...)`."""
     return _dropout(x, rate, noise_shape, lambda shape, dtype: uniform_sampler(shape=shape, dtype=dtype))
+
+
+# -- over nearby channels --------------------------------------------------------------------------------------------
+def local_response_normalization(
+    input: TensorLike,
+    depth_radius: int = 5,
+    bias: float = 1,
+    alpha: float = 1,
+    beta: float = 0.5,
+    name: str | None = None,
+) -> Tensor:
+    """x / (bias + alpha * sum of squares over the channels nearby) ** beta.
+
+    >>> print(tf.nn.local_response_normalization(tf.ones([1, 1, 1, 3]), depth_radius=1)[0, 0, 0].numpy().round(4))
+    [0.5774 0.5    0.5774]
+    """
+    half = isinstance(input, np.ndarray) and input.dtype.itemsize == 2
+    x = operand(input) if half else tensor_or(input, float32)
+    if len(x.array.shape) != 4:
+        raise errors.invalid_argument(
+            f"in must be 4-dimensional. Received shape {errors.brackets(x.array.shape)}", "LRN"
+        )
+    if not x.dtype.is_floating:
+        raise errors.unsupported_dtype("LRN", x.dtype, "half, bfloat16, float")
+    shape, r = tuple(x.array.shape), as_int(depth_radius, "depth_radius", 5)
+    if not 0 <= r < 2**31:
+        raise errors.invalid_argument(f"depth_radius = {r} is out of range", "LRN")
+    r = min(r, shape[-1])  # a window beyond all channels sums what they have
+    y = widened(x)
+    rows = array.reshape(math.square(y), shape=(prod(shape[:-1]), shape[-1], 1))
+    near = sum_pool(rows, window=(2 * r + 1,), strides=(1,), dilations=(1,), padding=((r, r),))
+    given = (("alpha", alpha, 1.0), ("bias", bias, 1.0), ("beta", beta, 0.5))
+    scale, offset, power = (
+        operand(otherwise if value is None else number_of(value, word), y.dtype) for word, value, otherwise in given
+    )
+    base = array.reshape(near, shape=shape) * scale + offset
+    result: Tensor = narrowed(y * math.power(base, -power), x.array.dtype)
+    return result
+
+
+lrn = local_response_normalization
