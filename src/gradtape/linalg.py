@@ -1,4 +1,4 @@
-"""`tf.linalg`: products and norms, and the functions of `decompositions`."""
+"""`tf.linalg`: products and norms, and the functions of `decompositions`, `linear_systems` and `diagonals`."""
 
 import typing as _typing
 

@@ -23,7 +23,7 @@ from gradtape._src.keras_backend._common import (
     shape as sizes_of,
 )
 from gradtape._src.ops import array as ops, linalg, math, reduce
-from gradtape._src.tf import decompositions as tf
+from gradtape._src.tf import decompositions as tf, linear_systems
 
 
 def _adjoint(x):
@@ -58,11 +58,11 @@ def _columns(function, a, b):
 
 
 def solve(a, b):
-    return _columns(tf.solve, a, b)
+    return _columns(linear_systems.solve, a, b)
 
 
 def solve_triangular(a, b, lower=False):
-    return _columns(lambda matrix, columns: tf.triangular_solve(matrix, columns, lower=lower), a, b)
+    return _columns(lambda matrix, columns: linear_systems.triangular_solve(matrix, columns, lower=lower), a, b)
 
 
 def lstsq(a, b, rcond=None):
@@ -77,7 +77,7 @@ def cholesky(a, upper=False):
 
 def cholesky_inverse(a, upper=False):
     a = floats(a)
-    inverse = tf.triangular_solve(a, knp.eye(sizes_of(a)[-1], dtype=a.dtype), lower=not upper)
+    inverse = linear_systems.triangular_solve(a, knp.eye(sizes_of(a)[-1], dtype=a.dtype), lower=not upper)
     return linalg.matmul(inverse, _adjoint(inverse)) if upper else linalg.matmul(_adjoint(inverse), inverse)
 
 

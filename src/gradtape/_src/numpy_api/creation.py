@@ -17,7 +17,7 @@ from gradtape._src.numpy_api.types import (
     wanted_dtype,
 )
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf import array as tf_array, decompositions, math, shaping
+from gradtape._src.tf import array as tf_array, diagonals, math, shaping
 from gradtape._src.tf.array import cast
 
 if TYPE_CHECKING:
@@ -270,13 +270,13 @@ def diag(v: Any, k: int = 0) -> Tensor:
     """
     x = tensor(v)
     if x.shape.rank == 1:
-        return decompositions.diag(x, k=k)
+        return diagonals.diag(x, k=k)
     if x.shape.rank != 2:
         raise ValueError("Input must be 1- or 2-d.")
     rows, columns = sizes(x)
     if k >= columns or -k >= rows:
         return tf_array.zeros([0], x.dtype)
-    return decompositions.diag_part(x, k=k)
+    return diagonals.diag_part(x, k=k)
 
 
 def diagflat(v: Any, k: int = 0) -> Tensor:

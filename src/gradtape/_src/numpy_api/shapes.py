@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src.numpy_api.types import promoted, sizes, tensor, wanted_dtype
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf import array as tf_array, decompositions, math, shaping
+from gradtape._src.tf import array as tf_array, diagonals, math, shaping
 from gradtape._src.tf.array import cast
 
 if TYPE_CHECKING:
@@ -520,7 +520,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     rows, columns = sizes(moved)[-2:]
     if offset >= columns or -offset >= rows:
         return tf_array.zeros([*moved.shape.as_list()[:-2], 0], x.dtype)
-    return decompositions.diag_part(moved, k=offset)
+    return diagonals.diag_part(moved, k=offset)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src.raw_ops.derivative import vjp
-from gradtape._src.tf import array, decompositions, linalg
+from gradtape._src.tf import array, decompositions, diagonals, linalg, linear_systems
 from gradtape._src.tf.arguments import static
 
 if TYPE_CHECKING:
@@ -55,24 +55,24 @@ def _eig(input: Any, Tout: Any, compute_v: bool) -> tuple[Tensor, Tensor]:
 
 
 def _diagonal(diagonal: Any) -> Tensor:
-    return decompositions.diag(diagonal)
+    return diagonals.diag(diagonal)
 
 
 def _band_diag(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, align: str) -> Tensor:
-    return decompositions.diag(diagonal, "diag", k, num_rows, num_cols, padding_value, align)
+    return diagonals.diag(diagonal, "diag", k, num_rows, num_cols, padding_value, align)
 
 
 def _band_part(input: Any, k: Any, padding_value: Any, align: str) -> Tensor:
-    return decompositions.diag_part(input, "diag_part", k, padding_value, align)
+    return diagonals.diag_part(input, "diag_part", k, padding_value, align)
 
 
 def _tridiagonal(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Tensor:
     diagonals = tuple(array.squeeze(each, [-2]) for each in (superdiag, maindiag, subdiag))
-    return decompositions.tridiagonal_matmul(diagonals, rhs, diagonals_format="sequence")
+    return linear_systems.tridiagonal_matmul(diagonals, rhs, diagonals_format="sequence")
 
 
 def _least_squares(matrix: Any, rhs: Any, l2_regularizer: Any, fast: bool) -> Tensor:
-    return decompositions.lstsq(matrix, rhs, float(np.asarray(static(l2_regularizer))), fast)
+    return linear_systems.lstsq(matrix, rhs, float(np.asarray(static(l2_regularizer))), fast)
 
 
 def _cholesky_grad(l: Any, grad: Any) -> Tensor:  # noqa: E741 - TensorFlow's name
@@ -101,27 +101,27 @@ OPS: dict[str, Callable[..., Any]] = {
     "SelfAdjointEigV2": _self_adjoint_eig,
     "Svd": _svd,
     # -- solvers
-    "BandedTriangularSolve": decompositions.banded_triangular_solve,
+    "BandedTriangularSolve": linear_systems.banded_triangular_solve,
     "MatrixInverse": decompositions.inv,
-    "MatrixSolve": decompositions.solve,
+    "MatrixSolve": linear_systems.solve,
     "MatrixSolveLs": _least_squares,
-    "MatrixTriangularSolve": decompositions.triangular_solve,
-    "TridiagonalSolve": lambda diagonals, rhs, partial_pivoting, perturb_singular: decompositions.tridiagonal_solve(
+    "MatrixTriangularSolve": linear_systems.triangular_solve,
+    "TridiagonalSolve": lambda diagonals, rhs, partial_pivoting, perturb_singular: linear_systems.tridiagonal_solve(
         diagonals, rhs, partial_pivoting=partial_pivoting, perturb_singular=perturb_singular
     ),
     # -- diagonals
-    "Diag": decompositions.tensor_diag,
-    "DiagPart": decompositions.tensor_diag_part,
-    "MatrixBandPart": decompositions.band_part,
+    "Diag": diagonals.tensor_diag,
+    "DiagPart": diagonals.tensor_diag_part,
+    "MatrixBandPart": diagonals.band_part,
     "MatrixDiag": _diagonal,
-    "MatrixDiagPart": lambda input: decompositions.diag_part(input),
+    "MatrixDiagPart": lambda input: diagonals.diag_part(input),
     "MatrixDiagPartV2": lambda input, k, padding_value: _band_part(input, k, padding_value, "LEFT_LEFT"),
     "MatrixDiagPartV3": _band_part,
     "MatrixDiagV2": lambda diagonal, k, num_rows, num_cols, padding_value: _band_diag(
         diagonal, k, num_rows, num_cols, padding_value, "LEFT_LEFT"
     ),
     "MatrixDiagV3": _band_diag,
-    "MatrixSetDiag": lambda input, diagonal: decompositions.set_diag(input, diagonal),
-    "MatrixSetDiagV2": lambda input, diagonal, k: decompositions.set_diag(input, diagonal, k=k, align="LEFT_LEFT"),
-    "MatrixSetDiagV3": lambda input, diagonal, k, align: decompositions.set_diag(input, diagonal, k=k, align=align),
+    "MatrixSetDiag": lambda input, diagonal: diagonals.set_diag(input, diagonal),
+    "MatrixSetDiagV2": lambda input, diagonal, k: diagonals.set_diag(input, diagonal, k=k, align="LEFT_LEFT"),
+    "MatrixSetDiagV3": lambda input, diagonal, k, align: diagonals.set_diag(input, diagonal, k=k, align=align),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gradtape._src import errors
 from gradtape._src.ops import special as special_ops
 from gradtape._src.raw_ops.derivative import transposed
-from gradtape._src.tf import array, bitwise, decompositions, indexing, math, nn, segments, shaping, signal, special
+from gradtape._src.tf import array, bitwise, indexing, linalg, math, nn, segments, shaping, signal, special
 from gradtape._src.tf.debugging import check_numerics
 from gradtape._src.tf.isotonic import isotonic_regression
 
@@ -211,7 +211,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "Atan2": math.atan2,
     "Betainc": math.betainc,
     "Complex": array.complex,
-    "Cross": decompositions.cross,
+    "Cross": linalg.cross,
     "Div": lambda x, y: special.truncatediv(x, y) if x.dtype.is_integer else math.truediv(x, y),
     "DivNoNan": math.divide_no_nan,
     "Equal": _comparison(math.equal, False),

@@ -14,7 +14,7 @@ from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
 from gradtape._src.solvers.vectors import epsilon, length
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf import array, decompositions
+from gradtape._src.tf import array, decompositions, diagonals
 from gradtape._src.tf.linalg import matmul, matrix_transpose
 from gradtape._src.tf.math import reduce_max
 
@@ -69,7 +69,7 @@ def _vjp(share: float, inputs: list[Tensor], outputs: list[Tensor], g: list[Tens
     inverse = array.where(equal, 0.0, 1.0 / array.where(equal, 1.0, gaps))
     turns = matmul(vectors, g[1], transpose_a=True)
     _check_choice_of_basis(turns, equal, share)
-    middle = inverse * turns + decompositions.diag(g[0])
+    middle = inverse * turns + diagonals.diag(g[0])
     found = matmul(matmul(vectors, middle), vectors, transpose_b=True)
     return [0.5 * (found + matrix_transpose(found))]
 

@@ -26,8 +26,9 @@ from gradtape._src.solvers.vectors import Layout, as_tuple, column, dot, epsilon
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
-from gradtape._src.tf.decompositions import eigh, solve as dense_solve
+from gradtape._src.tf.decompositions import eigh
 from gradtape._src.tf.linalg import matmul, matrix_transpose, matvec
+from gradtape._src.tf.linear_systems import solve as dense_solve
 from gradtape._src.tf.math import logical_and, maximum, minimum, reduce_any, reduce_max, reduce_sum
 
 

@@ -21,7 +21,7 @@ from gradtape._src.solvers.linear import conjugate_gradients, gmres
 from gradtape._src.solvers.vectors import Layout, as_tuple, differentiable_leaves, epsilon, norm
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
-from gradtape._src.tf.decompositions import solve as dense_solve
+from gradtape._src.tf.linear_systems import solve as dense_solve
 from gradtape._src.variable import Variable, read
 
 Residual = Callable[[Tensor, list[Tensor]], Tensor]

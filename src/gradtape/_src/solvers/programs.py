@@ -12,8 +12,9 @@ from gradtape._src.solvers.vectors import column, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
-from gradtape._src.tf.decompositions import diag, solve as dense_solve
+from gradtape._src.tf.diagonals import diag
 from gradtape._src.tf.linalg import matmul, matrix_transpose, matvec
+from gradtape._src.tf.linear_systems import solve as dense_solve
 from gradtape._src.tf.math import logical_and, maximum, reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
 
 if TYPE_CHECKING:

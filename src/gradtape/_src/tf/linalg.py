@@ -1,4 +1,4 @@
-"""`tf.linalg`: products and norms, and the functions of `decompositions`."""
+"""`tf.linalg`: products and norms, and the functions of `decompositions`, `linear_systems` and `diagonals`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.dimensions import is_same_shape
-from gradtape._src.conversion import convert, hinted_operands, is_library, operand, wrap
+from gradtape._src.conversion import convert, hinted_operands, is_library, operand, operands, wrap
 from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType, as_dtype
@@ -353,6 +353,34 @@ def _sum_of_squares(x: Tensor) -> Tensor:
     return reduce.sum_(x * x, axis=tuple(range(len(x.array.shape))), keepdims=False)
 
 
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
+    """The cross product of vectors of three elements along the last axis.
+
+    >>> tf.linalg.cross([1, 0, 0], [0, 1, 0]).numpy().tolist()
+    [0, 0, 1]
+    """
+    x, y = operands(a, b)
+    if x.array.dtype != y.array.dtype:
+        raise errors.mismatched_dtypes("Cross", x.dtype, y.dtype)
+    if x.dtype.is_complex or x.dtype.is_bool:
+        raise errors.unsupported_dtype("Cross", x.dtype)
+    first, second = x.array.shape, y.array.shape
+    if first != second:
+        raise errors.invalid_argument(
+            f"Both inputs must be of same shape: {errors.brackets(first)} vs. {errors.brackets(second)}", "Cross"
+        )
+    if not first:
+        raise errors.invalid_argument("Input must be at least 1D[]", "Cross")
+    if first[-1] != 3:
+        raise errors.failed_precondition(
+            f"Cross-products are only defined for 3-element vectors. Received shape {errors.brackets(first)}.", "Cross"
+        )
+    after, before = (..., np.array([1, 2, 0])), (..., np.array([2, 0, 1]))
+    return array.getitem(x, index=after) * array.getitem(y, index=before) - array.getitem(
+        x, index=before
+    ) * array.getitem(y, index=after)
+
+
 # -- operators and decompositions: loaded when they are first used -----------------------------------------------------
 _LAZY = homes_of(
     (
@@ -372,52 +400,46 @@ _LAZY = homes_of(
 _HOMES = homes_of(
     (
         "tf.decompositions",
-        "band_part banded_triangular_solve cholesky cholesky_solve cross det diag diag_part eig eigh "
-        "eigh_tridiagonal eigvals eigvalsh experimental expm inv logdet logm lstsq lu lu_matrix_inverse "
-        "lu_reconstruct lu_solve matrix_rank pinv qr set_diag slogdet solve sqrtm svd tensor_diag tensor_diag_part "
-        "trace triangular_solve tridiagonal_matmul tridiagonal_solve",
+        "cholesky det eig eigh eigh_tridiagonal eigvals eigvalsh expm inv logdet logm lu matrix_rank pinv qr slogdet "
+        "sqrtm svd",
+    ),
+    ("tf.diagonals", "band_part diag diag_part set_diag tensor_diag tensor_diag_part trace"),
+    (
+        "tf.linear_systems",
+        "banded_triangular_solve cholesky_solve experimental lstsq lu_matrix_inverse lu_reconstruct lu_solve solve "
+        "triangular_solve tridiagonal_matmul tridiagonal_solve",
     ),
 )
 
 if TYPE_CHECKING:
     from gradtape._src.tf.decompositions import (
-        band_part as band_part,
-        banded_triangular_solve as banded_triangular_solve,
         cholesky as cholesky,
-        cholesky_solve as cholesky_solve,
-        cross as cross,
         det as det,
-        diag as diag,
-        diag_part as diag_part,
         eig as eig,
         eigh as eigh,
         eigh_tridiagonal as eigh_tridiagonal,
         eigvals as eigvals,
         eigvalsh as eigvalsh,
-        experimental as experimental,
         expm as expm,
         inv as inv,
         logdet as logdet,
         logm as logm,
-        lstsq as lstsq,
         lu as lu,
-        lu_matrix_inverse as lu_matrix_inverse,
-        lu_reconstruct as lu_reconstruct,
-        lu_solve as lu_solve,
         matrix_rank as matrix_rank,
         pinv as pinv,
         qr as qr,
-        set_diag as set_diag,
         slogdet as slogdet,
-        solve as solve,
         sqrtm as sqrtm,
         svd as svd,
+    )
+    from gradtape._src.tf.diagonals import (
+        band_part as band_part,
+        diag as diag,
+        diag_part as diag_part,
+        set_diag as set_diag,
         tensor_diag as tensor_diag,
         tensor_diag_part as tensor_diag_part,
         trace as trace,
-        triangular_solve as triangular_solve,
-        tridiagonal_matmul as tridiagonal_matmul,
-        tridiagonal_solve as tridiagonal_solve,
     )
     from gradtape._src.tf.linear_operator import (
         LinearOperator as LinearOperator,
@@ -439,6 +461,19 @@ if TYPE_CHECKING:
         LinearOperatorToeplitz as LinearOperatorToeplitz,
         LinearOperatorTridiag as LinearOperatorTridiag,
         LinearOperatorZeros as LinearOperatorZeros,
+    )
+    from gradtape._src.tf.linear_systems import (
+        banded_triangular_solve as banded_triangular_solve,
+        cholesky_solve as cholesky_solve,
+        experimental as experimental,
+        lstsq as lstsq,
+        lu_matrix_inverse as lu_matrix_inverse,
+        lu_reconstruct as lu_reconstruct,
+        lu_solve as lu_solve,
+        solve as solve,
+        triangular_solve as triangular_solve,
+        tridiagonal_matmul as tridiagonal_matmul,
+        tridiagonal_solve as tridiagonal_solve,
     )
 else:  # a type checker would take every misspelled name for one that is loaded on first use
     __getattr__ = getattr_of(__name__, _LAZY | _HOMES)
