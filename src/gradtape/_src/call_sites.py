@@ -28,7 +28,10 @@ _LIBRARY = (os.path.dirname(os.path.dirname(__file__)) + os.sep, _NUMPY, context
 _READERS = (*[_SRC + name for name in ("active.py", "buffers.py", "tensor.py", "variable", "autodiff")], _NUMPY)
 """Code through which a user's program looks at a value: between it and the event no other code of the library runs."""
 
-_BRANCHES = {"bool()": "control_flow.py", ".numpy()": "python_functions.py"}
+_BRANCHES = {
+    "bool()": os.path.join(_SRC, "tf", "control_flow"),
+    ".numpy()": os.path.join(_SRC, "tf", "python_functions"),
+}
 """Where the library looks at a value because the program says so: tf.cond, tf.numpy_function."""
 
 _warnings: dict[tuple[str, str, int], int] = {}
@@ -69,7 +72,7 @@ def line_of_escape(event: str) -> Line | None:
             return file, frame.f_lineno
         if event != "assign" and not file.startswith(_READERS):
             branch = _BRANCHES.get(event)
-            if branch is None or not file.endswith(branch):
+            if branch is None or not file.startswith(branch):
                 return None
         frame = frame.f_back
     return None
