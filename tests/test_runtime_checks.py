@@ -11,7 +11,7 @@ import pytest
 import runtime_checks as checks
 
 import gradtape as tf
-from gradtape._src.arrays.checks import summary
+from gradtape._src.arrays.value_text import summary
 from gradtape._src.core.primitive import registry
 from gradtape._src.graph import bounds
 

@@ -6,6 +6,7 @@ import functools
 import tempfile
 
 import numpy as np
+import pytest
 
 import gradtape as tf
 
@@ -92,13 +93,57 @@ def errors_say_what_is_wrong():
         (lambda: dtensor.pack([tf.ones([1])], dtensor.Layout(["batch"], mesh())), tf.errors.InvalidArgumentError),
         (lambda: dtensor.DVariable(tf.ones([2])), tf.errors.InvalidArgumentError),
         (lambda: dtensor.create_mesh([("x", 3)]), ValueError),
+        (lambda: dtensor.DVariable(divided, layout=dtensor.Layout(["model"], mesh())), tf.errors.InvalidArgumentError),
+        (lambda: dtensor.DVariable(divided).assign(1.0), ValueError),
+        (lambda: dtensor.DVariable(divided).assign_add(1.0), tf.errors.InvalidArgumentError),
     ):
-        try:
+        with pytest.raises(kind):
             wrong()
-        except kind:
-            continue
-        raise AssertionError(f"no {kind.__name__}")
     assert dtensor.Layout.from_string(dtensor.fetch_layout(divided).to_string()) == dtensor.fetch_layout(divided)
+
+
+def meshes_are_not_mixed():
+    """As in TensorFlow, which moves nothing from mesh to mesh unless it is told to."""
+    other = dtensor.create_mesh([("batch", 4), ("model", 1)])
+    x = dtensor.copy_to_mesh(tf.ones([4]), dtensor.Layout(["batch"], mesh()))
+    y = dtensor.copy_to_mesh(tf.ones([4]), dtensor.Layout(["batch"], other))
+    v = dtensor.DVariable(x)
+    for wrong in (
+        lambda: x + y,
+        lambda: tf.concat([x, y], 0),
+        lambda: v.assign(y),
+        lambda: v.assign_add(y),
+        lambda: v.assign(dtensor.DVariable(y)),
+        lambda: tf.function(lambda: v + y)(),
+    ):
+        with pytest.raises(tf.errors.UnknownError, match="must have same mesh configuration"):
+            wrong()
+    assert v.layout == dtensor.fetch_layout(v) == dtensor.fetch_layout(x)
+    z = x + dtensor.relayout(y, dtensor.fetch_layout(x))
+    assert float(tf.reduce_sum(z)) == 8.0
+
+
+def tensors_show_their_parts():
+    """Recorded from TensorFlow."""
+    where = ",".join(f"/job:localhost/replica:0/task:0/device:CPU:{i}" for i in range(4))
+    on = f"mesh:|batch=2,model=2|0,1,2,3|0,1,2,3|{where}"
+    x = dtensor.copy_to_mesh(tf.range(8), dtensor.Layout(["batch"], mesh()))
+    parts = '{"CPU:0": [0 1 2 3], "CPU:1": [0 1 2 3], "CPU:2": [4 5 6 7], "CPU:3": [4 5 6 7]}'
+    text = f'{parts}, layout="sharding_specs:batch, {on}"'
+    assert f"{x}" == text
+    assert str(x) == f"tf.Tensor({text}, shape=(8,), dtype=int32)"
+    assert repr(x) == f"<tf.Tensor: shape=(8,), dtype=int32, value={text}>"
+    v = dtensor.DVariable(x)
+    assert repr(v) == f"<tf.Variable 'Variable:0' shape=(8,) dtype=int32, value={text}>"
+    whole = dtensor.copy_to_mesh(tf.ones([2, 9]), dtensor.Layout.replicated(mesh(), 2))
+    rows = "[[1 1 1 ... 1 1 1]\n [1 1 1 ... 1 1 1]]"
+    layout = f'layout="sharding_specs:unsharded,unsharded, {on}"'
+    assert str(whole) == f"tf.Tensor({rows}, {layout}, shape=(2, 9), dtype=float32)"
+    scalar = tf.reduce_sum(whole)
+    assert str(scalar) == f'tf.Tensor(18, layout="sharding_specs: {on}", shape=(), dtype=float32)'
+    assert f"{scalar:.2f}" == "18.00"
+    empty = dtensor.Layout([], mesh())
+    assert dtensor.Layout.from_string(empty.to_string()) == empty
 
 
 def keras_trains(distribution):
@@ -138,6 +183,8 @@ PROGRAMS = [
     gradients_flow_through_layouts,
     checkpoints_keep_the_layout,
     errors_say_what_is_wrong,
+    meshes_are_not_mixed,
+    tensors_show_their_parts,
     keras_divides_data_and_models,
 ]
 

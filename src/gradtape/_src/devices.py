@@ -202,6 +202,25 @@ def register_mesh(jax_mesh: Any, mesh: Any) -> None:
     use_several()
 
 
+def mesh_of(array: Any) -> Any:
+    """The mesh of `tf.experimental.dtensor` that an array is on; None for other arrays."""
+    return sharded_meshes.get(getattr(getattr(array, "sharding", None), "mesh", None)) if sharded_meshes else None
+
+
+def require_one_mesh(op: str, arrays: Any) -> None:
+    """Raise TensorFlow's error where arrays are on different meshes."""
+    found = [mesh for array in arrays if (mesh := mesh_of(_bare(array))) is not None]
+    if any(mesh != found[0] for mesh in found):
+        meshes = ", ".join(sorted({mesh.to_string() for mesh in found}))
+        raise errors.UnknownError(
+            None,
+            None,
+            f"{op}: 'tf_device.cluster' op failed during mesh propagation. All inputs to `tf_device.Cluster` must have "
+            f"same mesh configuration. The inputs are on the meshes {meshes}. Copy them to one of these first: "
+            "dtensor.copy_to_mesh(x, layout).",
+        )
+
+
 def use_several() -> None:
     """From now on inputs of ops and programs are brought together: there are arrays on several devices."""
     placement.places = placement.several = True
@@ -209,7 +228,7 @@ def use_several() -> None:
 
 def readable(array: Any) -> Any:
     """An array of the XLA engine for NumPy; an error for a part of a tensor that is divided over a mesh."""
-    if sharded_meshes and not array.is_fully_replicated and getattr(array.sharding, "mesh", None) in sharded_meshes:
+    if sharded_meshes and not array.is_fully_replicated and mesh_of(array) is not None:
         raise errors.UnimplementedError(
             None,
             None,
@@ -498,6 +517,8 @@ def colocate(op: Op, tensors: Any) -> Any:
     array that JAX has not been told a device for.
     """
     homes = [_device_of(t.array) for t in tensors]
+    if sharded_meshes:
+        require_one_mesh(op.tf_name, [t.array for t in tensors])
     bound = [
         i
         for i, (home, t) in enumerate(zip(homes, tensors, strict=True))
@@ -529,6 +550,8 @@ def on_same_devices(arrays: list[Any]) -> list[Any]:
     bound = [array for array in arrays if hasattr(array, "sharding") and array.committed]
     if not bound:
         return arrays
+    if sharded_meshes:
+        require_one_mesh("PartitionedCall", bound)
     widest = max(bound, key=lambda array: len(array.sharding.device_set)).sharding
     if all(array.sharding.device_set == widest.device_set for array in bound):
         return arrays

@@ -17,7 +17,7 @@ from numpy import ndarray
 from gradtape._src import errors, memory
 from gradtape._src.active import active_stack, report_escape
 from gradtape._src.buffers import exports_buffers
-from gradtape._src.devices import CPU, device_name, readable, to_cpu, to_gpu
+from gradtape._src.devices import CPU, device_name, mesh_of, readable, to_cpu, to_gpu
 from gradtape._src.dtypes import DType, dtype_of
 from gradtape._src.interrupts import setting
 from gradtape._src.shape import TensorShape, known_shape
@@ -85,8 +85,14 @@ class Reference:
         return f"<Reference wrapping {self._wrapped!r}>"
 
 
+def value_text(array: Any) -> str:
+    """A value within a repr, as TensorFlow prints it: `numpy=...`, or the parts and the layout of one on a mesh."""
+    mesh = mesh_of(array)
+    return f"numpy={array_text(np.asarray(array))}" if mesh is None else f"value={mesh.text_of(array)}"
+
+
 def array_text(value: ndarray) -> str:
-    """A value within a repr, as TensorFlow prints it: a scalar as Python has it, several lines from a new one on."""
+    """An array within a repr: a scalar as Python has it, several lines from a new one on."""
     return _on_own_lines(repr(value)) if value.ndim else repr(value.item())
 
 
@@ -349,7 +355,11 @@ class Tensor(Operators):
         >>> f"{tf.constant(0.5)}, {tf.constant(0.5):.3f}, {tf.constant([1, 2])}"
         '0.5, 0.500, [1 2]'
         """
-        return object.__format__(self, spec) if self._is_symbolic() else np.asarray(self.array).__format__(spec)
+        if self._is_symbolic():
+            return object.__format__(self, spec)
+        if not spec and (mesh := mesh_of(self.array)) is not None:
+            return str(mesh.text_of(self.array))
+        return np.asarray(self.array).__format__(spec)
 
     def _is_symbolic(self) -> bool:
         return type(self.array) is not ndarray and (hasattr(self.array, "graph") or hasattr(self.array, "batch_size"))
@@ -357,13 +367,14 @@ class Tensor(Operators):
     def __str__(self) -> str:
         if self._is_symbolic():
             return f'Tensor("{_symbol_name(self.array)}", shape={self.shape}, dtype={self.dtype.name})'
-        text = str(np.asarray(self.array)[()])
-        return f"tf.Tensor({_on_own_lines(text)}, shape={self.shape}, dtype={self.dtype.name})"
+        mesh = mesh_of(self.array)
+        text = _on_own_lines(str(np.asarray(self.array)[()])) if mesh is None else mesh.text_of(self.array)
+        return f"tf.Tensor({text}, shape={self.shape}, dtype={self.dtype.name})"
 
     def __repr__(self) -> str:
         if self._is_symbolic():
             return f"<tf.Tensor '{_symbol_name(self.array)}' shape={self.shape} dtype={self.dtype.name}>"
-        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={array_text(np.asarray(self.array))}>"
+        return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, {value_text(self.array)}>"
 
     def _repr_html_(self) -> str:
         from gradtape._src.notebook import card

@@ -22,6 +22,7 @@ from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.symbolic import Symbolic, current_graph
+from gradtape._src.arrays.value_text import summary
 from gradtape._src.conversion import wrap
 from gradtape._src.devices import is_jax_array
 from gradtape._src.tensor import Tensor
@@ -178,46 +179,3 @@ def _assertion_failed(condition: Any, *arrays: Any, shown: tuple[Any, ...], most
 
 
 _ASSERTION = Rule(_does_not_hold, _assertion_failed, always=True, needed=True)
-
-
-def summary(value: Any, most: int) -> str:
-    """The first elements of an array, as TensorFlow's kernels print them: [0 1][2...]..."""
-    if isinstance(value, (str, bytes)):
-        return element_text(value)
-    values = np.asarray(value)
-    limit = values.size if most < 0 else most
-    left = [limit]
-    return _axis_summary(values, left) + ("..." if values.size > limit else "")
-
-
-def _axis_summary(values: Any, left: list[int], depth: int = 0) -> str:
-    """Elements as long as some are left to be shown."""
-    if isinstance(values, (bytes, str)) or not values.ndim:
-        return element_text(values if isinstance(values, (bytes, str)) else values[()])
-    parts: list[str] = []
-    for row in values:
-        if left[0] <= 0:
-            return " ".join(parts) + ("..." if depth else "") if values.ndim == 1 else "".join(parts)
-        if values.ndim == 1:
-            left[0] -= 1
-            parts.append(_axis_summary(row, left))
-        else:
-            parts.append(f"[{_axis_summary(row, left, depth + 1)}]")
-    return (" " if values.ndim == 1 else "").join(parts)
-
-
-def element_text(value: Any) -> str:
-    """One element, as TensorFlow's kernels print it."""
-    if isinstance(value, (bytes, str)):
-        return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-    if isinstance(value, (np.bool_, bool, np.integer, int)):
-        return str(int(value))
-    if isinstance(value, (np.complexfloating, complex)):
-        return f"({element_text(value.real)},{element_text(value.imag)})"
-    if float(value) != float(value):
-        return "nan"
-    # The shorter of two precisions that reads back as the same number.
-    double = isinstance(value, np.float64)
-    short = f"{float(value):.15g}" if double else f"{float(value):.6g}"
-    same = float(short) == float(value) if double else np.float32(short) == np.float32(value)
-    return short if same else f"{float(value):.17g}" if double else f"{float(value):.9g}"

@@ -16,8 +16,8 @@ from gradtape._src.checkpoint.checkpoint import Checkpoint
 from gradtape._src.checkpoint.state import update_checkpoint_state
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.data.dataset import Dataset
-from gradtape._src.devices import Device, has_jax, logical_devices
-from gradtape._src.dtensor.layout import Layout, Mesh, MeshDims, device_of, pairs_of
+from gradtape._src.devices import Device, has_jax, logical_devices, require_one_mesh
+from gradtape._src.dtensor.layout import Layout, Mesh, MeshDims, device_of, pairs_of, shards_of
 from gradtape._src.errors import install
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.interrupts import setting
@@ -354,8 +354,7 @@ def unpack(tensor: Any) -> list[Tensor]:
     if not is_dtensor(tensor):
         raise errors.invalid_argument("DTensorUnpack expects a tensor placed on the DTensor device", "DTensorUnpack")
     array = peek(tensor).array if isinstance(tensor, Variable) else tensor.array
-    by_device = {shard.device: shard.data for shard in array.addressable_shards}
-    return [wrap(by_device[device]) for device in array.sharding.mesh.devices.flat]
+    return [wrap(part) for part in shards_of(array)]
 
 
 # -- variables, checkpoints, datasets --------------------------------------------------------------------------------
@@ -381,6 +380,11 @@ class DVariable(Variable):
             if layout is None:
                 raise errors.invalid_argument("Neither layout nor DTensor initial value are provided.")
             initial_value = convert(initial_value, dtype)
+        elif layout is not None and fetch_layout(initial_value) != layout:
+            raise errors.invalid_argument(
+                f"Conflicting layout are provided for initial value layout ({fetch_layout(initial_value)}) and "
+                f"variable ({layout}). Change the layout of the value first: dtensor.relayout(value, layout)."
+            )
         found = layout or fetch_layout(initial_value)
         super().__init__(relayout(initial_value, found), *args, **kwargs)
         self._layout = found
@@ -389,6 +393,11 @@ class DVariable(Variable):
     def layout(self) -> Layout:
         """How it is divided over the mesh."""
         return self._layout
+
+    def _incoming(self, value: Any) -> Any:
+        if isinstance(value, (Tensor, Variable)):
+            require_one_mesh("AssignVariableOp", [self.storage.newest(), _array_of(value)])
+        return super()._incoming(value)
 
 
 class DTensorCheckpoint(Checkpoint):

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape._src.arrays.value_text import nested_text
 from gradtape._src.conversion import convert
-from gradtape._src.devices import Device, jax_devices, parse, register_mesh, sharded_meshes
+from gradtape._src.devices import Device, jax_devices, mesh_of, parse, register_mesh
 from gradtape._src.shape import TensorShape
 
 UNSHARDED = "unsharded"
@@ -189,6 +190,17 @@ class Mesh:
     def __hash__(self) -> int:
         return hash(self.to_string())
 
+    def text_of(self, array: Any) -> str:
+        """The value of an array on this mesh as text: what each device of this process has, and the layout."""
+        layout = Layout.of_array(array)
+        assert layout is not None
+        parts = [nested_text(np.asarray(part), 3) for part in shards_of(array)]
+        if not layout.is_fully_replicated():
+            names = [f"{device.kind}:{device.number}" for device in self._devices]
+            text = ", ".join(f'"{name}": {part}' for name, part in zip(names, parts, strict=True))
+            return f'{{{text}}}, layout="{layout.to_string()}"'
+        return f'{parts[0]}, layout="{layout.to_string()}"'
+
     # -- JAX ---------------------------------------------------------------------------------------------------------
     @functools.cached_property
     def jax_mesh(self) -> Any:
@@ -209,6 +221,12 @@ class Mesh:
         made = JaxMesh(grid, tuple(self._names))
         register_mesh(made, self)
         return made
+
+
+def shards_of(array: Any) -> list[Any]:
+    """What each device of this process has of an array on a mesh, in the order of the mesh."""
+    by_device = {shard.device: shard.data for shard in array.addressable_shards}
+    return [by_device[device] for device in array.sharding.mesh.devices.flat if device in by_device]
 
 
 def device_of(device: Any) -> Device:
@@ -325,12 +343,12 @@ class Layout:
 
     def to_string(self) -> str:
         """The layout as text, which `from_string` reads."""
-        return f"sharding_specs:{','.join(self.sharding_specs)}, mesh:{self.mesh.to_string()}"
+        return f"sharding_specs:{''.join(f'{spec},' for spec in self.sharding_specs)} mesh:{self.mesh.to_string()}"
 
     @classmethod
     def from_string(cls, layout_str: str) -> Layout:
         """The layout that `to_string` wrote."""
-        specs, _, mesh = layout_str.removeprefix("sharding_specs:").partition(", mesh:")
+        specs, _, mesh = layout_str.removeprefix("sharding_specs:").partition(" mesh:")
         return cls([spec for spec in specs.split(",") if spec], Mesh.from_string(mesh))
 
     def __repr__(self) -> str:
@@ -353,11 +371,10 @@ class Layout:
     @classmethod
     def of_array(cls, array: Any) -> Layout | None:
         """The layout of one of JAX's arrays; None if it is not on a mesh."""
-        sharding = getattr(array, "sharding", None)
-        mesh = sharded_meshes.get(getattr(sharding, "mesh", None))
+        mesh = mesh_of(array)
         if mesh is None:
             return None
-        found: Iterable[Any] = sharding.spec  # type: ignore[union-attr]
+        found: Iterable[Any] = array.sharding.spec
         specs = [spec[0] if isinstance(spec, tuple) and spec else spec or UNSHARDED for spec in found]
         return cls([*specs, *[UNSHARDED] * (len(array.shape) - len(specs))], mesh)
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from gradtape._src import errors, nest
 from gradtape._src.arrays.batched import EscapeError
-from gradtape._src.arrays.checks import element_text
 from gradtape._src.arrays.symbolic import current_graph, inside_eager_function, is_known
+from gradtape._src.arrays.value_text import decoded, nested_text
 from gradtape._src.conversion import array_from, convert, wrap
 from gradtape._src.core.composites import is_composite
 from gradtape._src.core.dispatch import record
@@ -282,7 +282,7 @@ def print_(*inputs: Any, **kwargs: Any) -> None:
         _print_from_program(inputs, {"output_stream": stream, "summarize": most, "sep": sep, "end": end})
         return
     if len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].dtype.name == "string" and not inputs[0].ndim:
-        text = _decoded(inputs[0].numpy())
+        text = decoded(inputs[0].numpy())
     else:
         text = sep.join(_shown(item, most) for item in inputs)
     _emit(text + end, stream)
@@ -351,7 +351,7 @@ def _leaf(leaf: Any, most: int) -> Any:
 def _tensor_text(tensor: Any, most: int) -> str:
     if is_composite(tensor):
         return _rows_text(tensor.to_list(), most) if hasattr(tensor, "row_splits") else _sparse_text(tensor, most)
-    return _array_text(np.asarray(convert(tensor).array), most, 1)
+    return nested_text(np.asarray(convert(tensor).array), most)
 
 
 def _sparse_text(x: Any, most: int) -> str:
@@ -366,31 +366,7 @@ def _rows_text(value: Any, most: int) -> str:
         ends = [*value[:most], None, *value[len(value) - most :]] if long else value
         return "[" + ", ".join("..." if part is None else _rows_text(part, most) for part in ends) + "]"
     if isinstance(value, bytes):
-        return repr(_decoded(value))
+        return repr(decoded(value))
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:f}" if isinstance(value, float) else str(value)
-
-
-def _array_text(values: Any, most: int, depth: int) -> str:
-    """Rows in brackets, each on its line and indented; a long axis with its middle left out."""
-    if not isinstance(values, np.ndarray) or not values.ndim:
-        return _scalar_text(values[()] if isinstance(values, np.ndarray) else values)
-    count = len(values)
-    if most < 0 or count <= 2 * most:
-        parts = [_array_text(values[i], most, depth + 1) for i in range(count)]
-    else:
-        parts = [_array_text(values[i], most, depth + 1) for i in range(most)]
-        parts += ["...", *(_array_text(values[i], most, depth + 1) for i in range(count - most, count))]
-    between = " " if values.ndim == 1 else "\n" * (values.ndim - 1) + " " * depth
-    return f"[{between.join(parts)}]"
-
-
-def _scalar_text(value: Any) -> str:
-    if isinstance(value, (bytes, str)):
-        return f'"{_decoded(value)}"'
-    return element_text(value)
-
-
-def _decoded(value: Any) -> str:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

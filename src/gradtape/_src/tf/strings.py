@@ -10,8 +10,8 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors
-from gradtape._src.arrays.checks import element_text
 from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, kept_in_graph
+from gradtape._src.arrays.value_text import element_text
 from gradtape._src.conversion import is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
 from gradtape._src.tensor import Tensor

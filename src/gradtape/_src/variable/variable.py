@@ -32,7 +32,7 @@ from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.interrupts import setting
 from gradtape._src.ops import array, operators
 from gradtape._src.shape import TensorShape
-from gradtape._src.tensor import Reference, Tensor, array_text, next_uid
+from gradtape._src.tensor import Reference, Tensor, next_uid, value_text
 from gradtape._src.variable.growing import has_another_shape, recorded_read
 from gradtape._src.variable.slices import IndexedUpdates, slice_of
 from gradtape._src.variable.storage import Storage, deferred_restores, updating
@@ -519,9 +519,8 @@ class Variable(IndexedUpdates, Operators):
     def __repr__(self) -> str:
         if current_graph() is not None:
             return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
-        value = np.asarray(self._read().array)
-        text = array_text(value)
-        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}>"
+        text = value_text(self._read().array)
+        return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, {text}>"
 
     def __copy__(self) -> Variable:
         return self

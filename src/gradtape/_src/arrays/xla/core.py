@@ -402,6 +402,8 @@ def from_numpy(x: Array) -> Array:
 
 
 def alongside(x: Array, y: Array) -> Array:
+    if len(y.sharding.device_set) > 1 and np.shape(x) != y.shape:  # it cannot be divided as `y` is
+        return jnp.asarray(x)
     return jax.device_put(x, y.sharding)
 
 
