@@ -65,7 +65,7 @@ class Hit(NamedTuple):
 
 ALLOWED = {
     ("docs/faq.md", "Frequently asked questions"),
-    ("docs/index.md", "find an answer to a common question"),
+    ("docs/index.md", "find answers to common questions"),
     ("src/gradtape/_src/checkpoint/checkpoint.py", "values in question"),  # TensorFlow's sentence
     ("CONTRIBUTING.md", "Bug reports, questions and changes"),
     ("src/gradtape/_src/tf/random/candidates.py", "number of distinct classes asked for"),
