@@ -160,7 +160,7 @@ def _converted_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
             return special(function, args, scope)
         return staging.BUILTINS.get(function, function)(*args, **kwargs)
     if isinstance(function, FunctionType):
-        if function.__module__ == "gradtape._src.tf.array" and function.__name__ == "range":
+        if function.__module__ == "gradtape._src.tf.array.creation" and function.__name__ == "range":
             if not all(map(staging.is_length, (*args, *kwargs.values()))):
                 return staging.Range(*args, **kwargs)
         elif function.__module__.startswith("gradtape._src.tf.control_flow."):
