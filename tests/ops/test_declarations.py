@@ -43,7 +43,7 @@ TABLES = {  # modules that have literals of several primitives' names, and why t
     "inspect/rounding/enclosures.py": "enclosures of results: rules of that interpreter",
     "keras_backend/numpy.py": "the reductions of Keras",
     "numpy_api/behavior.py": "NumPy's methods of arrays",
-    "numpy_api/math.py": "NumPy's functions",
+    "numpy_api/elementwise.py": "the functions that NumPy has under other names",
     "numpy_api/shapes.py": "NumPy's functions",
     "ops/operators.py": "the methods behind Python's operators",
     "raw_ops/definition.py": "names of arguments that Python has other meanings for",

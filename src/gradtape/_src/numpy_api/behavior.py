@@ -9,7 +9,7 @@ import numpy as np
 from gradtape._src.call_sites import logger
 from gradtape._src.conversion import defers_to
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.numpy_api import math, shapes, types
+from gradtape._src.numpy_api import elementwise, reductions, shapes, types
 from gradtape._src.numpy_api.types import is_weak, numpy_result_type, sizes, tensor
 from gradtape._src.ops import operators
 from gradtape._src.ops.indexing import get_item
@@ -58,14 +58,14 @@ def _members() -> dict[str, Any]:
     return {
         "T": property(lambda self: shapes.transpose(self)),
         "astype": lambda self, dtype: cast(self, dtype),
-        "clip": lambda self, a_min=None, a_max=None: math.clip(self, a_min, a_max),
+        "clip": lambda self, a_min=None, a_max=None: elementwise.clip(self, a_min, a_max),
         "data": property(lambda self: self),
         "flatten": lambda self, order="C": shapes.flatten(self, order),
-        "max": lambda self, axis=None, keepdims=None: math.max(self, axis, keepdims),
-        "mean": lambda self, axis=None, dtype=None, out=None, keepdims=None: math.mean(
+        "max": lambda self, axis=None, keepdims=None: reductions.max(self, axis, keepdims),
+        "mean": lambda self, axis=None, dtype=None, out=None, keepdims=None: reductions.mean(
             self, axis, dtype, out, keepdims
         ),
-        "min": lambda self, axis=None, keepdims=None: math.min(self, axis, keepdims),
+        "min": lambda self, axis=None, keepdims=None: reductions.min(self, axis, keepdims),
         "ravel": lambda self: shapes.ravel(self),
         "reshape": _reshape,
         "size": property(lambda self: shapes.size(self)),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from gradtape._src.numpy_api import creation, math, random as random, shapes
+from gradtape._src.numpy_api import creation, elementwise, products, random as random, reductions, shapes
 from gradtape._src.numpy_api.behavior import experimental_enable_numpy_behavior as experimental_enable_numpy_behavior
 from gradtape._src.numpy_api.creation import *  # noqa: F403
-from gradtape._src.numpy_api.math import *  # noqa: F403
+from gradtape._src.numpy_api.elementwise import *  # noqa: F403
+from gradtape._src.numpy_api.products import *  # noqa: F403
+from gradtape._src.numpy_api.reductions import *  # noqa: F403
 from gradtape._src.numpy_api.shapes import *  # noqa: F403
 from gradtape._src.numpy_api.types import (
     bool_ as bool_,
@@ -50,7 +52,9 @@ _TYPES = (
 
 __all__ = [
     *creation.__all__,
-    *math.__all__,
+    *elementwise.__all__,
+    *products.__all__,
+    *reductions.__all__,
     *shapes.__all__,
     *_TYPES,
     "experimental_enable_numpy_behavior",
