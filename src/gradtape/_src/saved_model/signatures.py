@@ -9,7 +9,7 @@ from gradtape._src.function.concrete import ConcreteFunction
 from gradtape._src.function.eager import EagerFunction
 from gradtape._src.function.function import BoundFunction, Function
 from gradtape._src.ops.ragged import RaggedTensor, RaggedTensorSpec
-from gradtape._src.ops.ragged.tensor import RaggedParts
+from gradtape._src.ops.ragged.structure import RaggedParts
 from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
 from gradtape._src.saved_model.export import exported
 from gradtape._src.saved_model.functions import SPECS, ConcreteFunction as LoadedFunction, RestoredFunction

@@ -13,8 +13,9 @@ from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.core.tape import active_stack
 from gradtape._src.ops import array, index, math, segment as segment_ops
 from gradtape._src.ops.ragged import RaggedTensor, from_partitions, register, take_rows
+from gradtape._src.ops.ragged.dense import dense_positions
 from gradtape._src.ops.ragged.partition import known, of_lengths, uniform_rows
-from gradtape._src.ops.ragged.tensor import axis_of, dense_positions, merge_dims
+from gradtape._src.ops.ragged.tensor import axis_of, merge_dims
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import segments
 from gradtape._src.tf.array import cast, expand_dims, ones_like, squeeze, stop_gradient

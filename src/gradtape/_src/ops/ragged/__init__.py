@@ -7,6 +7,7 @@ from gradtape._src.ops.ragged.operators import (
     register as register,
 )
 from gradtape._src.ops.ragged.partition import RowPartition as RowPartition
+from gradtape._src.ops.ragged.structure import RaggedParts as RaggedParts
 from gradtape._src.ops.ragged.tensor import (
     RaggedTensor as RaggedTensor,
     RaggedTensorSpec as RaggedTensorSpec,

@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src import dtypes, errors, nest
+from gradtape._src import dtypes, errors
 from gradtape._src.arrays.symbolic import is_known
-from gradtape._src.conversion import convert, defers_to, operand, register_converter, wrap
-from gradtape._src.core.composites import NotDenseError, hosted, register_gradient, register_structure
+from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.composites import hosted
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
 from gradtape._src.ops.ragged import partition as partitions
-from gradtape._src.ops.ragged.partition import RowPartition, SymbolicPartition
+from gradtape._src.ops.ragged.dense import (
+    default_of,
+    dense_positions,
+    dense_shape,
+    divided,
+    divided_by_nested_lengths,
+    take,
+)
+from gradtape._src.ops.ragged.partition import RowPartition
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape, as_shape
 from gradtape._src.tensor import Tensor
@@ -251,8 +259,8 @@ class RaggedTensor:
         if ragged_rank <= 0:
             raise ValueError(f"Argument `ragged_rank` must be greater than 0. Received {ragged_rank}.")
         if isinstance(lengths, (list, tuple)) and lengths and not isinstance(lengths[0], (int, np.integer, float)):
-            return _of_nested_lengths(convert(tensor), lengths, dtype)
-        return _of_tensor(convert(tensor), lengths, padding, ragged_rank, dtype)
+            return from_partitions(*divided_by_nested_lengths(convert(tensor), lengths, dtype))
+        return from_partitions(*divided(convert(tensor), lengths, padding, ragged_rank, dtype))
 
     @classmethod
     @hosted
@@ -486,9 +494,9 @@ class RaggedTensor:
         [[1, 2], [-1, -1], [3, -1]]
         """
         flat = self.flat_values
-        sizes = _dense_shape(self, shape)
+        sizes = dense_shape(self._bounding_sizes, shape)
         outer = len(self._partitions) + 1
-        default = _default(flat, default_value, sizes[outer:])
+        default = default_of(flat, default_value)
         where, kept = dense_positions(self._partitions, sizes[:outer])
         if kept is not None:
             flat, where = take_rows(flat, kept), where[kept]
@@ -663,7 +671,7 @@ def take_rows(values: Values, where: ndarray) -> Values:
     if type(values) is RaggedTensor:
         partition, inner = values._partition.rows(where)
         return _new(take_rows(values._values, inner), partition)
-    return index.take(values, wrap(np.ascontiguousarray(where)), axis=0, batch_dims=0)
+    return take(values, where)
 
 
 def merge_dims(x: Any, outer: int, inner: int) -> Any:
@@ -692,121 +700,7 @@ def _merged_rows(x: RaggedTensor, inner: int) -> Any:
     return _merged_rows(merged, inner - 1) if inner > 2 else merged
 
 
-# -- from and to dense tensors ---------------------------------------------------------------------------------------
-def _of_tensor(x: Tensor, lengths: Any, padding: Any, ragged_rank: int, dtype: np.dtype[Any]) -> RaggedTensor:
-    sizes = tuple(x.array.shape)
-    if len(sizes) < 2:
-        raise ValueError(
-            "The rank of a RaggedTensor must be greater than 1, i.e., a list of scalars won't have ragged dimensions. "
-            f"Received argument `tensor` with rank {len(sizes)}."
-        )
-    if len(sizes) < ragged_rank + 1:
-        raise ValueError(f"Shape {x.shape} must have rank at least {ragged_rank + 1}")
-    outer = ragged_rank - 1  # dimensions that stay uniform; the rows are those of the last one
-    rows = int(np.prod(sizes[:ragged_rank]))
-    flat = array.reshape(x, shape=(rows * sizes[ragged_rank], *sizes[ragged_rank + 1 :]))
-    if padding is not None:
-        lengths = _unpadded_lengths(x, padding, ragged_rank)
-    if lengths is None:
-        partition = partitions.uniform_rows(sizes[ragged_rank], rows, dtype)
-    else:
-        partition, kept = _first_elements(lengths, rows, sizes[ragged_rank], dtype)
-        flat = take_rows(flat, kept)
-    uniform = [partitions.uniform_rows(sizes[i + 1], int(np.prod(sizes[: i + 1])), dtype) for i in range(outer)]
-    result: RaggedTensor = from_partitions(flat, [*uniform, partition])
-    return result
-
-
-def _first_elements(lengths: Any, rows: int, size: int, dtype: np.dtype[Any]) -> tuple[RowPartition, ndarray]:
-    """The partition into the first elements of rows of one size, and where these elements stand."""
-    counts = lengths if isinstance(lengths, ndarray) else partitions.numbers(lengths, "lengths")
-    if counts.shape != (rows,):
-        raise ValueError(f"Shapes {(rows, size)} and {(len(counts), size)} are incompatible: each row has a length.")
-    partition = partitions.of_lengths(np.clip(counts, 0, size).astype(dtype))
-    return partition, partition.rowids * size + partition.offsets
-
-
-def _unpadded_lengths(x: Tensor, padding: Any, ragged_rank: int) -> ndarray:
-    """The number of elements of each row up to the last one that is not padding."""
-    value = convert(padding, x.dtype)
-    inner = tuple(x.array.shape[ragged_rank + 1 :])
-    if tuple(value.array.shape) != inner:
-        raise ValueError(f"Shapes {value.shape} and {inner} are incompatible: padding is one element of a row.")
-    differs = partitions.known(x) != partitions.known(value)
-    differs = differs.reshape(-1, x.array.shape[ragged_rank], int(np.prod(inner))).any(axis=2)
-    if not differs.size:
-        return np.zeros(len(differs), np.int64)
-    last = differs.shape[1] - np.argmax(differs[:, ::-1], axis=1)
-    return np.where(differs.any(axis=1), last, 0)
-
-
-def _of_nested_lengths(x: Tensor, lengths: Sequence[Any], dtype: np.dtype[Any]) -> RaggedTensor:
-    """Lengths of rows, of rows within these, and so on."""
-    found = []
-    for i, one in enumerate(lengths):
-        sizes = tuple(x.array.shape)
-        if len(sizes) < 2:
-            raise ValueError(f"Shape {x.shape} must have rank at least {len(lengths) + 1 - i}")
-        partition, kept = _first_elements(one, sizes[0], sizes[1], dtype)
-        x = take_rows(merge_dims(x, 0, 1), kept)
-        found.append(partition)
-    result: RaggedTensor = from_partitions(x, found)
-    return result
-
-
-def _dense_shape(x: RaggedTensor, shape: Any) -> tuple[int, ...]:
-    """The shape of the dense tensor, with what the rows need in the place of None."""
-    need = x._bounding_sizes
-    if shape is None:
-        return need
-    given = as_shape(partitions.known(shape).tolist() if isinstance(shape, Tensor) else shape)
-    if given.rank is None:
-        return need
-    if given.rank != len(need):
-        word = errors.brackets(tuple("?" if n is None else n for n in given))
-        raise errors.invalid_argument(
-            f"rt_input.shape and shape={word} are incompatible: rt_input.rank = {len(need)} but shape.rank = "
-            f"{given.rank}",
-            "RaggedTensorToTensor",
-        )
-    return tuple([n if size is None or size < 0 else size for n, size in zip(need, given, strict=True)])
-
-
-def _default(flat: Tensor, default_value: Any, inner: tuple[int, ...]) -> Tensor:
-    """What stands behind the end of rows."""
-    if default_value is None:
-        return operand(np.array(b"" if flat.dtype.name == "string" else 0, flat.array.dtype))
-    default = convert(default_value, None if isinstance(default_value, Tensor) else flat.dtype)
-    if default.dtype != flat.dtype:
-        raise ValueError(
-            f"Tensor conversion requested dtype {flat.dtype.name} for Tensor with dtype {default.dtype.name}: "
-            "default_value has the dtype of the values."
-        )
-    have = tuple(default.array.shape)
-    if len(have) >= len(flat.array.shape):
-        raise errors.invalid_argument(
-            f"default_value.shape={errors.brackets(have)} and rt_input.flat_values.shape="
-            f"{errors.brackets(flat.array.shape)} are incompatible: default_value.rank = {len(have)}  must be less "
-            f"than rt_input.flat_values.rank = {len(flat.array.shape)}",
-            "RaggedTensorToTensor",
-        )
-    return default
-
-
-def dense_positions(found: Sequence[RowPartition], sizes: tuple[int, ...]) -> tuple[ndarray, ndarray | None]:
-    """Where the flat values stand in a dense tensor, and which of them have a place there (None: all)."""
-    where = np.arange(found[0].count)
-    fits, cut = where < sizes[0], sizes[0] < found[0].count
-    for partition, size in zip(found, sizes[1:], strict=True):
-        cut = cut or size < partition.longest
-        first = where * size - partition.starts
-        where = np.repeat(first, partition.lengths) + np.arange(partition.size)
-        if cut:
-            before = fits if len(fits) == partition.count else np.ones(partition.count, bool)
-            fits = np.repeat(before, partition.lengths) & (partition.offsets < size)
-    return where, np.flatnonzero(fits) if cut else None
-
-
+# -- text and pickles ------------------------------------------------------------------------------------------------
 def _text(value: Any) -> str:
     """NumPy's text of an array of rows, with commas."""
     if not isinstance(value, ndarray):
@@ -960,70 +854,3 @@ class RaggedTensorSpec:
 
 def _unpickled_spec(*facts: Any) -> RaggedTensorSpec:
     return RaggedTensorSpec(*facts)
-
-
-# -- as an argument of ops, and as a structure -----------------------------------------------------------------------
-def _refuse(value: RaggedTensor) -> NoReturn:
-    raise NotDenseError(value, "a ragged tensor does not become a tensor by itself. Use to_tensor() to pad its rows.")
-
-
-def _rebuilt(like: Any, parts: list[Any]) -> Any:
-    """Put together from flat values and row splits, as it was taken apart; also of what stands for tensors."""
-    flat, *splits = parts
-    if not isinstance(flat, Tensor) or not all(isinstance(one, Tensor) for one in splits):
-        return RaggedParts(flat, splits)
-    found = like._partitions if isinstance(like, RaggedTensor) else [None] * len(splits)
-    return from_partitions(flat, [_partition_like(*pair) for pair in zip(found, splits, strict=True)])
-
-
-def _partition_like(old: RowPartition | None, splits: Tensor) -> RowPartition:
-    """The partition of row splits: an old one if they are its own, which keeps what it has computed."""
-    if old is not None and splits is old.row_splits:
-        return old
-    if not is_known(splits):
-        return SymbolicPartition(splits, None if old is None else old.uniform)
-    new = RowPartition(partitions.known(splits))
-    same = old is not None and old.uniform is not None and bool((new.lengths == old.uniform).all())
-    return RowPartition(new.splits, old.uniform) if old is not None and same else new
-
-
-class RaggedParts:
-    """What stands in the place of a ragged tensor whose parts are no tensors, such as specifications."""
-
-    def __init__(self, flat_values: Any, nested_row_splits: list[Any]) -> None:
-        self.flat_values, self.nested_row_splits = flat_values, nested_row_splits
-
-    def __repr__(self) -> str:
-        return f"RaggedTensor(flat_values={self.flat_values!r}, nested_row_splits={self.nested_row_splits!r})"
-
-
-register_converter(RaggedTensor, _refuse)
-defers_to.add(RaggedTensor)
-
-
-def _sizes(r: RaggedTensor) -> nest.Sizes:
-    """Calls of one trace have as many rows, of any lengths."""
-    inner = [(0,)] * (r.ragged_rank - 1)
-    return nest.Sizes(((0,), (), *inner), tuple([partition.uniform for partition in r._partitions]))
-
-
-nest.register_composite(RaggedTensor, lambda r: (r.flat_values, *r.nested_row_splits), _rebuilt, _sizes)
-nest.register_composite(RaggedParts, lambda p: (p.flat_values, *p.nested_row_splits), _rebuilt)
-
-
-def _example(parts: list[Any], places: list[int]) -> list[Any]:
-    """Row splits that fit: all values in the last row."""
-    flat, *nested = parts
-    if 0 in places and len(nested) not in places:  # as many values as the known rows have
-        flat = wrap(np.resize(flat.array, (int(nested[-1].array[-1]), *flat.array.shape[1:])))
-    fitting = [flat]
-    for i, splits in enumerate(nested):
-        size = count_of(nested[i + 1]) - 1 if i + 1 < len(nested) else count_of(flat)
-        numbers = np.zeros(splits.array.shape, splits.array.dtype)
-        numbers[-1:] = size
-        fitting.append(wrap(numbers) if i + 1 in places else splits)
-    return fitting
-
-
-register_structure(RaggedTensor, lambda r: r.nested_row_splits, _example)
-register_gradient(RaggedTensor, lambda r: r.flat_values, lambda r, g: r._with_flat(convert(g)))
