@@ -18,8 +18,7 @@ def test_the_page_shows_the_record():
 
 def test_every_library_has_tests():
     for library in libraries.LIBRARIES.values():
-        program = libraries.PROGRAMS / f"test_{library.name.replace('-', '_')}.py"
-        assert library.own_tests or program.exists(), library.name
+        assert library.tests or library.program.exists(), library.name
 
 
 def test_no_library_installs_tensorflow():

@@ -7,8 +7,9 @@
 
 Each library is installed by pip into an environment of its own, outside of this repository (`--folder`). It sees the
 packages of the Python that runs this script, or of the one with TensorFlow; nothing is installed into either.
-TensorFlow and gradtape are never in one environment. Libraries whose distributions have tests run those; the others
-run the programs in `tools/library_programs`. TensorFlow's result decides which tests count.
+TensorFlow and gradtape are never in one environment. A library runs its own tests, where its distribution or its
+repository has them, and the program in `tools/library_programs`, where there is one. TensorFlow's result decides which
+tests count.
 """
 
 from __future__ import annotations
@@ -22,187 +23,16 @@ import sys
 import tarfile
 import venv
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from library_list import LIBRARIES, Library
+
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "data" / "libraries.json"
 PAGE = ROOT / "docs" / "libraries.md"
-PROGRAMS = Path(__file__).parent / "library_programs"
-
-
-@dataclass(frozen=True)
-class Library:
-    """A library: how it is installed, and where its tests are.
-
-    name     on PyPI, with the version that is tested
-    needs    what else to install, with its own dependencies
-    alone    what to install without dependencies, because TensorFlow is one of them
-    theirs   the same, for the environment with TensorFlow only
-    without  packages of this Python that the library must not see, because it takes older versions of them
-    tests    files and folders of its distribution, or () for the program in `library_programs`
-    origin   the distribution that has the tests: "wheel" or "sdist", or the name of another project's
-    options  arguments of pytest
-    every    run every n-th test only, where there are thousands
-    settings environment variables
-    """
-
-    name: str
-    version: str
-    needs: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
-    theirs: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    tests: tuple[str, ...] = ()
-    origin: str = "wheel"
-    options: tuple[str, ...] = ()
-    every: int = 1
-    settings: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def own_tests(self) -> bool:
-        """Whether its own tests run, and not a program of this repository."""
-        return bool(self.tests)
-
-
-def _library(name: str, version: str, **facts: Any) -> Library:
-    return Library(name, version, **facts)
-
-
-_PROBABILITY_NEEDS = (
-    "absl-py",
-    "six",
-    "decorator",
-    "cloudpickle",
-    "gast",
-    "dm-tree",
-    "numpy<2.4",
-)  # 2.4 has no newshape
-
-LIBRARIES = {
-    library.name: library
-    for library in (
-        _library("eagerpy", "0.30.0"),
-        _library("foolbox", "3.3.4", needs=("eagerpy==0.30.0", "GitPython", "requests", "scipy")),
-        _library(
-            "tf-keras-vis",
-            "0.8.7",
-            needs=("deprecated", "imageio", "pillow", "scipy"),
-            tests=("tests/tf_keras_vis",),
-            every=199,
-        ),
-        _library(
-            "tensornetwork",
-            "0.4.6",
-            needs=("graphviz", "opt-einsum", "h5py", "scipy"),
-            tests=("tensornetwork/backends/tensorflow", "tensornetwork/tn_keras"),
-        ),
-        _library("tf-explain", "0.3.1", needs=("opencv-python-headless", "pytest-mock"), tests=("tests",)),
-        _library("scikeras", "0.13.0", needs=("scikit-learn",)),
-        _library("shap", "0.49.1", needs=("shap==0.49.1",)),
-        _library("cleverhans", "4.0.0", needs=("easydict",)),
-        _library(
-            "adversarial-robustness-toolbox",
-            "1.20.1",
-            needs=("scikit-learn", "tqdm", "six", "requests", "pandas"),
-            origin="sdist",
-        ),
-        _library("tensorcircuit-ng", "1.10.0", needs=("tensornetwork-ng", "networkx", "sympy", "scipy")),
-        _library(
-            "tensorly",
-            "0.10.0",
-            needs=("scipy",),
-            tests=("tensorly",),
-            settings={"TENSORLY_BACKEND": "tensorflow"},
-        ),
-        _library(
-            "dm-sonnet",
-            "2.0.2",
-            needs=("dm-tree", "tabulate", "wrapt<2", "absl-py"),
-            tests=("sonnet",),
-            every=7,
-        ),
-        _library(
-            "pennylane",
-            "0.42.3",
-            needs=(
-                "networkx",
-                "rustworkx",
-                "autograd",
-                "appdirs",
-                "autoray==0.7.2",
-                "cachetools",
-                "requests",
-                "scipy",
-                "tomlkit",
-                "diastatic-malt",
-                "gast",
-                "pytest-mock",
-                "flaky",
-                "pytest-xdist",
-                "pytest-rng",
-            ),
-            alone=("pennylane-lightning==0.42.0",),
-            without=("jax",),
-            every=25,
-            tests=(
-                "tests/workflow/interfaces/execute/test_tensorflow.py",
-                "tests/workflow/interfaces/qnode/test_tensorflow_autograph_qnode_shot_vector.py",
-                "tests/workflow/interfaces/qnode/test_tensorflow_qnode.py",
-                "tests/workflow/interfaces/qnode/test_tensorflow_qnode_shot_vector.py",
-                "tests/workflow/interfaces/run",
-            ),
-        ),
-        _library(
-            "tensorflow-probability",
-            "0.25.0",
-            needs=(*_PROBABILITY_NEEDS, "scipy"),
-            theirs=("tf-keras==2.21.0",),
-        ),
-        _library(
-            "deepxde",
-            "1.15.0",
-            needs=("scikit-learn", "scikit-optimize", "scipy", "matplotlib", *_PROBABILITY_NEEDS),
-            alone=("tensorflow-probability==0.25.0",),
-            theirs=("tf-keras==2.21.0",),
-        ),
-        _library(
-            "gpflow",
-            "2.11.2",
-            needs=("check_shapes", "deprecated", "lark", "multipledispatch", "scipy", "tabulate", *_PROBABILITY_NEEDS),
-            alone=("tensorflow-probability==0.25.0",),
-            theirs=("tf-keras==2.21.0",),
-        ),
-        _library("keras-tuner", "1.4.8", needs=("kt-legacy", "six", "grpcio", "protobuf", "requests", "scikit-learn")),
-        _library("keras-rs", "0.4.0"),
-        _library("keras-hub", "0.32.0", needs=("regex", "kagglehub", "sentencepiece", "tokenizers")),
-        _library(
-            "bayesflow",
-            "2.0.12",
-            needs=("matplotlib", "networkx", "pandas", "scipy", "seaborn", "tqdm"),
-        ),
-        _library(
-            "spektral", "1.3.1", needs=("joblib", "lxml", "networkx", "pandas", "requests", "scikit-learn", "tqdm")
-        ),
-        _library(
-            "pymanopt",
-            "2.2.1",
-            needs=("scipy", "autograd"),
-            tests=("tests/backends/test_tensorflow.py",),
-            origin="sdist",
-            options=("--noconftest",),
-        ),
-        _library(
-            "einops",
-            "0.8.2",
-            tests=("einops/tests",),
-            origin="sdist",
-            settings={"EINOPS_TEST_BACKENDS": "numpy,tensorflow"},
-        ),
-    )
-}
 
 
 # -- environments ------------------------------------------------------------------------------------------------------
@@ -234,7 +64,7 @@ def _environment(library: Library, side: Side, folder: Path) -> Path:
     own = _output(str(python), "-c", "import site; print(site.getsitepackages()[0])")
     seen = _selection(Path(base), place / "base", library.without) if library.without else base
     Path(own, "base.pth").write_text(f"import site; site.addsitedir({str(seen)!r})\n")
-    needs = ["pytest", *library.needs]
+    needs = ["pytest", "pytest-timeout", *library.needs]
     _pip(python, *needs)
     _pip(python, "--no-deps", f"{library.name}=={library.version}", *library.alone, *theirs)
     if side.name == "gradtape" and _output(str(python), "-c", _FIND_TENSORFLOW):
@@ -268,57 +98,93 @@ def _output(*command: str) -> str:
 
 
 def _sources(library: Library, folder: Path) -> Path:
-    """The unpacked distribution that has the tests."""
+    """The folder that has the tests: an unpacked distribution, or a checkout of the repository."""
     place = folder / "sources" / f"{library.name}-{library.version}"
     if not place.exists():
-        download = folder / "downloads" / library.name
-        kind = ["--no-binary", ":all:"] if library.origin == "sdist" else ["--only-binary", ":all:"]
-        what = f"{library.name}=={library.version}"
-        subprocess.run(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *kind, "-d", download, what], check=True
-        )
-        (archive,) = download.iterdir()
-        place.mkdir(parents=True)
-        if archive.suffix == ".whl":
-            zipfile.ZipFile(archive).extractall(place)
+        partial = place.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        if "@" in library.origin:
+            _check_out(library.origin, partial)
         else:
-            with tarfile.open(archive) as tar:
-                tar.extractall(place, filter="data")
-            (inner,) = place.iterdir()
-            for part in inner.iterdir():
-                part.rename(place / part.name)
+            _unpack(library, folder, partial)
+        for path in library.removed:
+            shutil.rmtree(partial / path)
+        partial.rename(place)
     return place
+
+
+def _check_out(origin: str, place: Path) -> None:
+    repository, revision = origin.split("@")
+    url = f"https://github.com/{repository}"
+    for command in (["init", "--quiet"], ["fetch", "--quiet", "--depth=1", url, revision]):
+        subprocess.run(["git", *command], cwd=place, check=True)
+    subprocess.run(["git", "checkout", "--quiet", "FETCH_HEAD"], cwd=place, check=True)
+
+
+def _unpack(library: Library, folder: Path, place: Path) -> None:
+    download = folder / "downloads" / library.name
+    kind = ["--no-binary", ":all:"] if library.origin == "sdist" else ["--only-binary", ":all:"]
+    what = f"{library.name}=={library.version}"
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *kind, "-d", download, what]
+    subprocess.run(pip, check=True)
+    (archive,) = download.iterdir()
+    if archive.suffix == ".whl":
+        zipfile.ZipFile(archive).extractall(place)
+        return
+    with tarfile.open(archive) as tar:
+        tar.extractall(place, filter="data")
+    (inner,) = place.iterdir()
+    for part in inner.iterdir():
+        part.rename(place / part.name)
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
 def run(library: Library, side: Side, folder: Path, timeout: int) -> dict[str, str]:
     """What became of each test: "passed", "failed", "skipped"."""
     python = _environment(library, side, folder)
-    if library.own_tests:
+    outcomes: dict[str, str] = {}
+    if library.tests:
         start = _sources(library, folder)
-        paths = [str(start / path) for path in library.tests]
-    else:
-        start = folder
-        paths = [str(PROGRAMS / f"test_{library.name.replace('-', '_')}.py")]
-    report = folder / side.name / f"{library.name}.xml"
+        paths = [start / path for path in library.tests]
+        options = [f"--rootdir={start}", f"--confcutdir={start}", *library.options]
+        settings = {**library.settings, "LIBRARY_SAMPLE": str(library.every)}
+        outcomes |= _run_pytest(library.name, side, python, start, [*options, *map(str, paths)], settings, timeout)
+    if library.program.exists():
+        start = folder / "programs"  # a copy, outside of this repository and its conftest.py
+        start.mkdir(exist_ok=True)
+        program = shutil.copy(library.program, start)
+        options = [f"--rootdir={start}", f"--confcutdir={start}"]
+        outcomes |= _run_pytest(
+            f"{library.name}-program", side, python, start, [*options, str(program)], library.settings, timeout
+        )
+    return outcomes
+
+
+def _run_pytest(
+    name: str, side: Side, python: Path, start: Path, options: list[str], settings: dict[str, str], timeout: int
+) -> dict[str, str]:
+    """The outcomes of one run of pytest, which starts in the folder `start`."""
+    folder = python.parents[3]
+    report = folder / side.name / f"{name}.xml"
     report.unlink(missing_ok=True)
-    options = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", "--tb=short", f"--junitxml={report}"]
     settings_file = folder / "pytest.ini"
     settings_file.write_text("[pytest]\n")  # neither this repository's settings nor those of a library
     (folder / "library_sample.py").write_text(_SAMPLE)
-    options += ["-c", str(settings_file), f"--rootdir={start}", "-p", "library_sample", *library.options]
-    settings = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "MPLBACKEND": "agg", **library.settings}
-    settings["LIBRARY_SAMPLE"] = str(library.every)
-    settings["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-    log = folder / side.name / f"{library.name}.log"
-    with log.open("w") as stream:
-        command = [str(python), *side.command, *options, *paths]
-        environment = {**os.environ, **settings}
-        subprocess.run(command, cwd=start, env=environment, stdout=stream, stderr=stream, timeout=timeout, check=False)
+    always = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", "--tb=short", f"--junitxml={report}"]
+    always += ["-c", str(settings_file), "-p", "library_sample", f"--timeout={_ONE_TEST}"]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "MPLBACKEND": "agg"}
+    environment |= {"LIBRARY_SAMPLE": "1", **settings}
+    environment["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with (folder / side.name / f"{name}.log").open("w") as log:
+        command = [str(python), *side.command, *always, *options]
+        subprocess.run(command, cwd=start, env=environment, stdout=log, stderr=log, timeout=timeout, check=False)
     if not report.exists():
-        return {"collection": "failed"}
+        return {f"{name}::collection": "failed"}
     return _outcomes(report)
 
+
+_ONE_TEST = 600  # seconds
 
 _SAMPLE = """
 import os
@@ -356,9 +222,10 @@ def record(library: Library, side: Side, outcomes: dict[str, str], folder: Path)
 
 
 def _kind(library: Library) -> str:
-    if not library.own_tests:
-        return "programs"
-    return "its own" if library.every == 1 else f"1 in {library.every} of its own"
+    own = "its own" if library.every == 1 else f"1 in {library.every} of its own"
+    if not library.program.exists():
+        return own
+    return f"{own}, programs" if library.tests else "programs"
 
 
 def _counts(library: Library, ours: dict[str, str] | None, theirs: dict[str, str] | None) -> dict[str, Any]:
@@ -379,8 +246,7 @@ def _counts(library: Library, ours: dict[str, str] | None, theirs: dict[str, str
 _HEAD = """# Libraries
 
 Libraries that are written for TensorFlow run on gradtape, unchanged. `tools/libraries.py` installs each of them, runs
-the tests that its distribution has, or else the programs in `tools/library_programs`, on gradtape and on TensorFlow,
-and writes this page.
+its own tests, the programs in `tools/library_programs`, or both, on gradtape and on TensorFlow, and writes this page.
 
 | library | tests | pass on TensorFlow | of these on gradtape | |
 |---|---|---|---|---|
