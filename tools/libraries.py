@@ -55,7 +55,8 @@ def _environment(library: Library, side: Side, folder: Path) -> Path:
     python = place / "bin" / "python"
     done = place / "installed.json"
     theirs = library.theirs if side.name == "tensorflow" else ()
-    wanted = [library.name, library.version, *library.needs, *library.alone, *theirs, *library.without]
+    needs = ["pytest", "pytest-timeout", *library.needs]
+    wanted = [library.name, library.version, *needs, *library.alone, *theirs, *library.without]
     if done.exists() and json.loads(done.read_text()) == wanted:
         return python
     shutil.rmtree(place, ignore_errors=True)
@@ -64,7 +65,6 @@ def _environment(library: Library, side: Side, folder: Path) -> Path:
     own = _output(str(python), "-c", "import site; print(site.getsitepackages()[0])")
     seen = _selection(Path(base), place / "base", library.without) if library.without else base
     Path(own, "base.pth").write_text(f"import site; site.addsitedir({str(seen)!r})\n")
-    needs = ["pytest", "pytest-timeout", *library.needs]
     _pip(python, *needs)
     _pip(python, "--no-deps", f"{library.name}=={library.version}", *library.alone, *theirs)
     if side.name == "gradtape" and _output(str(python), "-c", _FIND_TENSORFLOW):
@@ -101,7 +101,7 @@ def _sources(library: Library, folder: Path) -> Path:
     """The folder that has the tests: an unpacked distribution, or a checkout of the repository."""
     place = folder / "sources" / f"{library.name}-{library.version}"
     if not place.exists():
-        partial = place.with_suffix(".partial")
+        partial = place.with_name(f"{place.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         if "@" in library.origin:

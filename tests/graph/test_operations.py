@@ -77,3 +77,39 @@ def test_compiler_ir_of_what_is_not_compiled():
     f = tf.function(lambda x: x * 1.0, jit_compile=True)
     with pytest.raises(ValueError, match="Invalid stage selected: 'fast'"):
         f.experimental_get_compiler_ir(tf.ones([3]))(stage="fast")
+
+
+def test_tensors_of_a_graph_know_their_operations():
+    seen = {}
+
+    @tf.function
+    def f(x):
+        both = tf.concat([x, x], 0)
+        y = tf.reduce_sum(both, axis=0) + 1.0
+        seen.update(
+            type=y.op.type,
+            inputs=[t.name for t in y.op.inputs],
+            same=y.op == y.op and y.op != both.op and len({y.op, y.op}) == 1,
+            concat=[tuple(t.shape) for t in both.op.inputs],
+            consumers=[op.type for op in x.consumers()],
+            first=(x.op.type, x.op.inputs, y.value_index),
+            outputs=[t.name for t in both.op.outputs] == [both.name],
+        )
+        return y
+
+    f(tf.constant([1.0, -1.0]))
+    assert seen["type"] == "AddV2"
+    assert seen["inputs"][0] == "sum:0"
+    assert len(seen["inputs"]) == 2
+    assert seen["same"]
+    assert seen["outputs"]
+    assert seen["concat"][:2] == [(2,), (2,)]
+    assert len(seen["concat"]) == 3
+    assert seen["consumers"] == ["ConcatV2", "ConcatV2"]
+    assert seen["first"] == ("Placeholder", (), 0)
+
+
+def test_eager_tensors_have_no_operation():
+    for name in ("op", "consumers", "value_index"):
+        with pytest.raises(AttributeError, match=f"Tensor.{name} is undefined when eager execution is enabled"):
+            getattr(tf.constant(1.0), name)

@@ -98,3 +98,19 @@ def test_the_name_of_a_variable_stands_for_its_value():
         assert session.run(graph.get_tensor_by_name("net/w:0") * 2.0).tolist() == [2.0, 6.0]
         with pytest.raises(KeyError, match="only has 1 outputs"):
             graph.get_tensor_by_name("net/w:1")
+
+
+def test_an_interactive_session_without_a_graph_leaves_eager_code_eager():
+    """Programs create one to set GPU options, and go on with tapes."""
+    session = v1.InteractiveSession(config=v1.ConfigProto())
+    assert tf.executing_eagerly()
+    assert float(tf.constant(1.0) + 1.0) == 2.0
+    assert v1.get_default_session() is session
+    session.close()
+    assert v1.get_default_session() is None
+    graph = tf.Graph()
+    session = v1.InteractiveSession(graph=graph)
+    assert not tf.executing_eagerly()
+    assert tf.constant(2.0).eval() == 2.0
+    session.close()
+    assert tf.executing_eagerly()

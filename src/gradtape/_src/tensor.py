@@ -7,7 +7,7 @@ refer to tapes, and tapes keep only the tensors they need: there are no referenc
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,8 +32,15 @@ Array: TypeAlias = Any
 """A value of some engine: `numpy.ndarray`, `jax.Array`, `Batched`."""
 
 _NUMPY_STYLE = frozenset({"T", "size", "astype", "reshape", "ravel", "tolist", "clip", "data", "transpose"})
-_GRAPH_ONLY = frozenset({"name", "op", "graph", "value_index", "consumers"})
-_ABSENT = _NUMPY_STYLE | _GRAPH_ONLY
+_GRAPH_ONLY: dict[str, Callable[[Any, Any], Any]] = {
+    "name": lambda graph, symbol: graph.name_of(symbol),
+    "graph": lambda graph, symbol: graph,
+    "op": lambda graph, symbol: graph.operation_of(symbol),
+    "value_index": lambda graph, symbol: int(graph.name_of(symbol).rpartition(":")[2]),
+    "consumers": lambda graph, symbol: lambda: graph.consumers(symbol),
+}
+"""The attributes that tensors of a graph have and others have not, by the graph and the value."""
+_ABSENT = _NUMPY_STYLE | frozenset(_GRAPH_ONLY)
 
 
 def _autograph_advice() -> str:
@@ -122,7 +129,7 @@ class _Absent:
 
 
 class _InGraph(_Absent):
-    """An attribute that only tensors of a graph have: `name` and `graph`; others are absent there, too."""
+    """An attribute that only tensors of a graph have."""
 
     __slots__ = ("_name",)
 
@@ -132,11 +139,9 @@ class _InGraph(_Absent):
 
     def __get__(self, tensor: Any, owner: type) -> Any:
         graph = None if tensor is None else getattr(tensor.array, "graph", None)
-        if graph is not None and self._name == "name":
-            return graph.name_of(tensor.array)
-        if graph is not None and self._name == "graph":
-            return graph
-        return super().__get__(tensor, owner)
+        if graph is None or not (self._name in ("name", "graph") or hasattr(graph, "operation_of")):
+            return super().__get__(tensor, owner)
+        return _GRAPH_ONLY[self._name](graph, tensor.array)
 
 
 @exports_buffers

@@ -7,23 +7,16 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-import numpy as np
-
 from gradtape._src import nest
 from gradtape._src.arrays.batched import Batched, EscapeError
 from gradtape._src.autodiff.arguments import leaves
+from gradtape._src.autodiff.custom_op import CUSTOM
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.composites import differentiable_part, is_composite, with_gradient
 from gradtape._src.core.dispatch import record
-from gradtape._src.core.observe import in_rule
-from gradtape._src.core.primitive import Op
-from gradtape._src.core.sparse_cotangent import SparseCotangent
-from gradtape._src.core.structure import dense
 from gradtape._src.core.tape import Recorder, active_recorders
-from gradtape._src.indexed_slices import IndexedSlices
-from gradtape._src.interrupts import setting
 from gradtape._src.ops.array import identity
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable, read
@@ -87,7 +80,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
         outputs = tuple(wrap(t.array) for t in flat)
         tensors = [convert(differentiable_part(leaf)) for leaf in inputs] + [read(v) for v in variables]
         call = _Call(_on_composites(grad_fn, results), len(inputs), variables)
-        record(_CUSTOM, tensors, outputs, {"call": call, "body": tuple(t.uid for t in flat)})
+        record(CUSTOM, tensors, outputs, {"call": call, "body": tuple(t.uid for t in flat)})
         return nest.pack_sequence_as(result, [with_gradient(*pair) for pair in zip(results, outputs, strict=True)])
 
     return Bind(custom_gradient, function, decorated)
@@ -189,94 +182,6 @@ class _Call:
                 "instead."
             )
         return flat
-
-
-_GradFn = Callable[[list[Tensor]], list[Any]]
-
-
-def _vjp_custom(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, call: _GradFn, body: Any) -> list[Any]:
-    """Pass the cotangents to the user's function as tensors, and convert its results back."""
-    # The user's function need not be linear, so it gets the full rows.
-    cts = [Batched(x.rows(), x.level) if type(x) is Batched and x.block_diagonal else x for x in cotangents]
-    traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in cts)
-    level = next((x.level for x in cts if type(x) is Batched), None)
-    if in_rule.get():
-        call = _outside_rules(call)
-    if level is None:
-        return [received(g, traced) for g in call([shown(ct) for ct in cts])]
-    try:
-        return [received(g, traced) for g in call([shown(ct) for ct in cts])]
-    except EscapeError:  # the user's function reads values: call it for one row at a time
-        return row_by_row(call, cts, level, traced)
-
-
-def _outside_rules(call: _GradFn) -> _GradFn:
-    """The user's function, whose ops are the user's and not steps of a rule."""
-
-    def called(upstream: list[Tensor]) -> list[Any]:
-        with setting(in_rule, False):
-            return call(upstream)
-
-    return called
-
-
-def shown(x: Any) -> Tensor:
-    """A cotangent or a saved value as the tensor that a user's function gets."""
-    return x if isinstance(x, Tensor) else wrap(np.asarray(x) if isinstance(x, np.generic) else x)
-
-
-def received(g: Any, traced: bool) -> Any:
-    """What a user's function returned, as the backward pass takes it: a tensor, if the pass is recorded."""
-    if g is None:
-        return None
-    if isinstance(g, IndexedSlices):
-        shape = tuple(int(n) for n in np.asarray(convert(g.dense_shape).array))
-        return SparseCotangent(received(g.values, traced), received(g.indices, traced), shape)
-    tensor = convert(g)
-    if type(tensor.array) is Batched:
-        return tensor.array
-    return tensor if traced else tensor.array
-
-
-def row_by_row(call: _GradFn, cotangents: list[Any], level: int, traced: bool) -> list[Any]:
-    """The gradients for a batch of cotangents, from one call for each row."""
-    from gradtape._src.arrays import namespace_of
-
-    stacked = [x.rows() if type(x) is Batched and x.level == level else None for x in cotangents]
-    size = next(len(rows) for rows in stacked if rows is not None)
-    columns: list[list[Any]] = []
-    for i in range(size):
-        upstream = [
-            shown(x if rows is None else namespace_of(rows).getitem(rows, index=(i,)))
-            for x, rows in zip(cotangents, stacked, strict=True)
-        ]
-        columns.append([received(g, traced) for g in call(upstream)])
-    return [
-        None if any(g is None for g in column) else Batched(namespace_of(column[0]).stack(*column, axis=0), level)
-        for column in zip(*columns, strict=True)
-    ]
-
-
-def _jvp_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tangents: dict[int, Any]) -> Any:
-    """Forward mode differentiates the ops of the body, as TensorFlow does; for an opaque body it uses the gradient."""
-    found = tuple(tangents.get(uid) for uid in attrs["body"])
-    return found if any(t is not None for t in found) else None
-
-
-_CUSTOM = Op(
-    "custom_gradient",
-    (),
-    (),
-    vjp_all=_vjp_custom,
-    jvp=_jvp_custom,
-    outputs=1,
-    may_raise=True,
-    trusted=True,
-    structure=dense,
-    category="other",
-    names=("custom_gradient",),
-    doc="A function with a gradient of its own.",
-)
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -638,8 +638,11 @@ class Tape(RecordingTape):
         release = last and not self._persistent and not traced and not may_raise
         recording.consumed = release
         recording.sources, recording.size = uids, len(recording.records)
+        records = recording.records
+        if settings.gradient_overrides and traced:
+            records = _gradient_overrides().with_overrides(records)
         found = (traced_backward_pass if traced else backward_pass)(
-            recording.records,
+            records,
             shapes,
             cotangents,
             kept=uids - recording.roots,  # a root is never an output, so its cotangent is not removed
@@ -678,6 +681,12 @@ def _sparsities() -> Any:
     from gradtape._src.autodiff import sparsity
 
     return sparsity
+
+
+def _gradient_overrides() -> Any:
+    from gradtape._src.autodiff import gradient_overrides
+
+    return gradient_overrides
 
 
 def _curvatures() -> Any:

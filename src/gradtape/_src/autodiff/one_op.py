@@ -14,7 +14,8 @@ import numpy as np
 
 from gradtape._src.arrays.batched import Batched, EscapeError
 from gradtape._src.arrays.symbolic import current_graph
-from gradtape._src.autodiff.custom_gradient import VariableWatcher, received, row_by_row, shown
+from gradtape._src.autodiff.custom_gradient import VariableWatcher
+from gradtape._src.autodiff.custom_op import received, row_by_row, shown
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
 from gradtape._src.core.dispatch import record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -16,6 +17,10 @@ class _Settings:
     checks_numerics = False
     """Whether some tape, or every op, has been checked for NaN: then backward passes look whether they are, too."""
 
+    def __init__(self) -> None:
+        self.gradient_overrides: dict[str, Callable[..., Any]] = {}
+        """By TensorFlow's type of an op: the function in the place of its vjp rules, in graphs."""
+
 
 settings = _Settings()
 
@@ -23,3 +28,11 @@ settings = _Settings()
 def remember_unconnected(tape: Any) -> None:
     """A gradient call of this tape gave None."""
     settings.last_unconnected = ref(tape)
+
+
+def replace_gradient(op_type: str, function: Callable[..., Any] | None) -> None:
+    """Let ops of a type have this gradient in every graph; None: their own again."""
+    if function is None:
+        settings.gradient_overrides.pop(op_type, None)
+    else:
+        settings.gradient_overrides[op_type] = function

@@ -10,7 +10,9 @@ from gradtape._src import nest
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.symbolic import FollowConstantsError, current_graph, graph_for_ops
 from gradtape._src.autodiff.arguments import array_of, as_policy, finished, seed_cotangents, seeds_of
+from gradtape._src.autodiff.gradient_overrides import with_overrides
 from gradtape._src.autodiff.rows import next_level
+from gradtape._src.autodiff.settings import settings
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.fast.backward import traced_backward_pass
 from gradtape._src.core.sparse_cotangent import SparseCotangent
@@ -124,6 +126,9 @@ def _swept(
             for uid in record[2] if type(record[2]) is tuple else (record[2],):
                 if uid in arrays and is_differentiable(arrays[uid]):
                     shapes.setdefault(uid, tuple(arrays[uid].shape))
+    mapped = getattr(current_graph(), "mapped_gradient", None)  # a branch or a loop has no map
+    if settings.gradient_overrides or mapped is not None:
+        records = with_overrides(records, mapped)
     found = traced_backward_pass(records, shapes, cotangents, kept=uids, release=False)
     return {
         uid: c.dense() if type(c) is SparseCotangent and type(c.values) is Batched else c for uid, c in found.items()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gradtape._src.arrays.symbolic import Graph, Node, Symbolic
+import numpy as np
+
+from gradtape._src.arrays.dimensions import is_dimension
+from gradtape._src.arrays.symbolic import Graph, Node, Symbolic, current_graph
+from gradtape._src.autodiff.gradient_overrides import check_map, registered
 from gradtape._src.conversion import wrap
 from gradtape._src.core.primitive import registry
+from gradtape._src.core.tape import Record
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.event import AttrValue, GraphDef, NodeDef, shape_proto
+from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
 
 _PROGRAMS = {
@@ -32,6 +39,15 @@ _PROGRAMS = {
 _FEEDS = {"argument": "Placeholder", "variable": "ReadVariableOp", "array": "Const", "per_call": "Placeholder"}
 
 
+_STATIC_INPUTS = {
+    **dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin"), "axis"),
+    **dict.fromkeys(("concatenate", "flip", "take", "cumsum", "cumprod"), "axis"),
+    **dict.fromkeys(("reshape", "broadcast_to"), "shape"),
+    "transpose": "perm",
+}
+"""Static arguments of primitives that are the last input of TensorFlow's op."""
+
+
 class Operation:
     """A node of a graph: its name, TensorFlow's name of the op, and the tensors that go in and come out.
 
@@ -41,21 +57,26 @@ class Operation:
     [('args_0', 'Placeholder'), ('multiply', 'Mul')]
     """
 
-    def __init__(self, graph: FuncGraph, type: str, inputs: Any, outputs: Any, names: dict[int, str]) -> None:
+    record: Record | None = None  # what a tape recorded of it, where a gradient function is called for it
+
+    def __init__(self, graph: FuncGraph, type: str, outputs: Sequence[Symbolic], node: Node | None) -> None:
         self.graph, self.type = graph, type
-        self.name = names[id(outputs[0])].partition(":")[0]
-        self._inputs, self._outputs = inputs, outputs
-        self._input_names = [names[id(symbol)].removesuffix(":0") for symbol in inputs]
+        self.name = graph.name_of(outputs[0]).partition(":")[0]
+        self._outputs, self.node = outputs, node
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors it takes."""
-        return tuple([wrap(symbol) for symbol in self._inputs])
+        """The tensors it takes: values of the graph, and constants."""
+        if self.node is None:
+            return ()
+        name, args, attrs, _ = self.node
+        static = [_sizes(attrs[key])] if (key := _STATIC_INPUTS.get(name)) in attrs else []
+        return tuple([self.graph.tensor_of(arg) for arg in (*args, *static)])
 
     @property
     def outputs(self) -> list[Tensor]:
         """The tensors it returns."""
-        return [wrap(symbol) for symbol in self._outputs]
+        return [self.graph.tensor_of(symbol) for symbol in self._outputs]
 
     def values(self) -> tuple[Tensor, ...]:
         """The tensors it returns."""
@@ -69,20 +90,27 @@ class Operation:
     @property
     def node_def(self) -> NodeDef:
         """The message `NodeDef`."""
-        attrs = {}
-        if self._outputs:
-            first = self._outputs[0]
-            attrs["dtype"] = AttrValue(type=as_dtype(first.dtype).as_datatype_enum)
-            attrs["_output_shapes"] = AttrValue(
-                shape=shape_proto(n if isinstance(n, int) else None for n in first.shape)
-            )
-        return NodeDef(name=self.name, op=self.type, input=self._input_names, attr=attrs)
+        first = self._outputs[0]
+        sizes = [n if isinstance(n, int) else None for n in first.shape]
+        attrs = {
+            "dtype": AttrValue(type=as_dtype(first.dtype).as_datatype_enum),
+            "_output_shapes": AttrValue(shape=shape_proto(sizes)),
+        }
+        args = () if self.node is None else self.node.args
+        names = [self.graph.name_of(arg).removesuffix(":0") for arg in args if type(arg) is Symbolic]
+        return NodeDef(name=self.name, op=self.type, input=names, attr=attrs)
 
     def get_attr(self, name: str) -> Any:
         """The value of an attribute."""
-        if name not in ("T", "dtype") or not self._outputs:
+        if name not in ("T", "dtype"):
             raise ValueError(f"Operation '{self.name}' has no attr named '{name}'.")
         return as_dtype(self._outputs[0].dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Operation) and self._outputs[0] is other._outputs[0]
+
+    def __hash__(self) -> int:
+        return id(self._outputs[0])
 
     def __repr__(self) -> str:
         return f"<tf.Operation '{self.name}' type={self.type}>"
@@ -90,6 +118,10 @@ class Operation:
 
 class FuncGraph(Graph):
     """The graph of a function."""
+
+    _gradient_maps: tuple[tuple[int, int, dict[str, str]], ...] = ()  # the first node, the end, and the names
+    _tracked = -1  # the size of `arrays` when `_uids` was made of it
+    _named = (-1, -1)  # how many feeds and nodes `_names_by_id` has
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """A name that this has not returned before: with a number, if it has. Case makes no difference."""
@@ -107,16 +139,94 @@ class FuncGraph(Graph):
             used[key] = 1
         return f"{name}_{number - 1}"
 
+    def gradient_override_map(self, op_type_map: Any) -> Any:
+        """Within the block ops of these types have the gradients that are registered under other names.
+
+        It applies to `tf.gradients`, and not to tapes.
+
+        Args:
+          op_type_map: The types of ops, and the names that `tf.RegisterGradient` was called with.
+
+        >>> import gradtape as tf
+        >>> @tf.RegisterGradient("Doubled")
+        ... def doubled(op, upstream):
+        ...     return 2.0 * upstream
+        >>> @tf.function
+        ... def slope(x):
+        ...     with x.graph.gradient_override_map({"Tanh": "Doubled"}):
+        ...         y = tf.tanh(x)
+        ...     return tf.gradients(y, x)[0]
+        >>> float(slope(tf.constant(1.0)))
+        2.0
+        """
+        check_map(op_type_map)
+        return self._mapping_gradients(op_type_map)
+
+    @contextmanager
+    def _mapping_gradients(self, op_type_map: dict[str, str]) -> Iterator[None]:
+        place = len(self._gradient_maps)
+        try:
+            self._gradient_maps += ((len(self.nodes), sys.maxsize, op_type_map),)
+            yield
+        finally:
+            ended = (self._gradient_maps[place][0], len(self.nodes), op_type_map)
+            self._gradient_maps = (*self._gradient_maps[:place], ended, *self._gradient_maps[place + 1 :])
+
+    @property
+    def mapped_gradient(self) -> Callable[[Operation], Callable[..., Any] | None] | None:
+        """The gradient function that `gradient_override_map` has for an operation; None without such a map."""
+        return self._mapped_gradient if self._gradient_maps else None
+
+    def _mapped_gradient(self, operation: Operation) -> Callable[..., Any] | None:
+        place = next(i for i, node in enumerate(self.nodes) if node is operation.node)
+        for first, end, names in reversed(self._gradient_maps):  # an inner block begins later than those around it
+            if first <= place < end and operation.type in names:
+                return registered(names[operation.type], operation)
+        return None
+
     def get_operations(self) -> list[Operation]:
         """The inputs and the nodes, in the order in which they run."""
         return list(self._operations())
 
     def _operations(self) -> Iterator[Operation]:
-        names = self.names()
         for feed in self.feeds:
-            yield Operation(self, _FEEDS[feed.kind], (), (feed.symbol,), names)
+            yield Operation(self, _FEEDS[feed.kind], (feed.symbol,), None)
         for node in self.nodes:
-            yield Operation(self, type_of(node), [a for a in node.args if type(a) is Symbolic], node.outputs, names)
+            yield Operation(self, type_of(node), node.outputs, node)
+
+    def operation_of(self, symbol: Symbolic) -> Operation:
+        """The operation that a value is an output of."""
+        node = self.maker(symbol)
+        if node is not None:
+            return Operation(self, type_of(node), node.outputs, node)
+        kind = next((feed.kind for feed in self.feeds if feed.symbol is symbol), "array")
+        return Operation(self, _FEEDS[kind], (symbol,), None)
+
+    def consumers(self, symbol: Symbolic) -> list[Operation]:
+        """The operations that take a value, once for each time that they take it."""
+        users = [node for node in self.nodes for arg in node.args if arg is symbol]
+        return [Operation(self, type_of(node), node.outputs, node) for node in users]
+
+    def tensor_of(self, value: Any) -> Tensor:
+        """The tensor of a value that a node has or takes: the one that a tape tracks, if there is one.
+
+        A constant is a value of the graph as long as it is being traced: then it has a name, as every tensor there has.
+        """
+        if type(value) is not Symbolic:
+            array = np.asarray(value)
+            return wrap(self.capture(array) if current_graph() is self else array)
+        if self._tracked != len(self.arrays):
+            self._uids = {id(array): uid for uid, array in self.arrays.items()}
+            self._tracked = len(self.arrays)
+        tensor = wrap(value)
+        tensor.uid = self._uids.get(id(value), tensor.uid)
+        return tensor
+
+    def name_of(self, symbol: Symbolic) -> str:
+        size = (len(self.feeds), len(self.nodes))
+        if self._named != size:
+            self._names_by_id, self._named = self.names(), size
+        return self._names_by_id.get(id(symbol), f"{self.name}/input:0")
 
     def get_operation_by_name(self, name: str) -> Operation:
         """The operation of this name."""
@@ -153,6 +263,11 @@ class FuncGraph(Graph):
         ['Placeholder', 'Mul']
         """
         return GraphDef(node=[operation.node_def for operation in self._operations()])
+
+
+def _sizes(value: Any) -> Any:
+    """A static argument as a constant: an axis, axes, or a shape in which -1 stands for an unknown size."""
+    return np.asarray([-1 if is_dimension(n) else n for n in value] if type(value) is tuple else value, np.int32)
 
 
 def type_of(node: Node) -> str:

@@ -27,6 +27,7 @@ def _own(*names: str) -> str:
     return " ".join(f"{name}=gradtape._src.hooks.private_functions.{other or name}" for name, _, other in pairs)
 
 
+_REGISTRY = "gradtape._src.hooks.gradient_registry"
 _OPTIMIZERS = "tf.compat.v1.train"
 _ARRAYS = "tf tf.compat.v1 tf.linalg tf.math tf.sparse tf.nn tf.strings"
 _VARIABLES = "Variable=tf.Variable VariableV1=tf.Variable tf.compat.v1"
@@ -39,6 +40,7 @@ _FILES = (
 )
 _OPS = (
     "Tensor=tf.Tensor EagerTensor=tf.Tensor Graph=tf.Graph GraphKeys=tf.compat.v1.GraphKeys "
+    f"_gradient_registry={_REGISTRY}.gradient_registry get_gradient_function={_REGISTRY}.get_gradient_function "
     "Operation=tf.Operation is_dense_tensor_like=tf.is_tensor "
     "NotDifferentiable=tf.no_gradient NoGradient=tf.no_gradient convert_to_tensor_v2=tf.convert_to_tensor "
     "internal_convert_to_tensor=tf.convert_to_tensor convert_to_tensor_or_indexed_slices=tf.convert_to_tensor "
@@ -122,9 +124,11 @@ TABLE: dict[str, str] = {
     "distribute.mirrored_strategy": _STRATEGY,
     "distribute.reduce_util": _STRATEGY,
     "distribute.values": "PerReplica=gradtape._src.distribute.values.PerReplica tf.distribute",
-    "eager.backprop": "GradientTape=tf.GradientTape tf",
+    "eager.backprop": f"GradientTape=tf.GradientTape record_gradient={_REGISTRY}.record_gradient "
+    f"_record_gradient={_REGISTRY}.record_gradient tf",
     "eager.context": _CONTEXT,
     "eager.def_function": "function=tf.function",
+    "eager.execute": f"record_gradient={_REGISTRY}.record_gradient",
     "eager.forwardprop": "ForwardAccumulator=tf.autodiff.ForwardAccumulator",
     "eager.function": "function=tf.function defun=tf.function",
     "eager.polymorphic_function.def_function": "function=tf.function",
@@ -153,6 +157,7 @@ TABLE: dict[str, str] = {
     "framework.type_spec_registry": _TYPE_SPEC_REGISTRY,
     "framework.versions": "VERSION=tf.version.VERSION tf.version",
     "keras": "tf.keras",
+    "keras.backend": "get_graph=tf.compat.v1.get_default_graph tf.keras.backend",
     "keras.utils": "tf.keras.utils",
     "keras.utils.conv_utils": _CONV_UTILS,
     "lib.io.file_io": _FILES,
@@ -184,7 +189,7 @@ TABLE: dict[str, str] = {
     "ops.gradient_checker_v2": "tf.test",
     "ops.gradients": _GRADIENTS,
     "ops.gradients_impl": _GRADIENTS,
-    "ops.gradients_util": _GRADIENTS,
+    "ops.gradients_util": f"_IsBackpropagatable={_REGISTRY}.is_backpropagatable {_GRADIENTS}",
     "ops.histogram_ops": "tf",
     "ops.image_ops": "tf.image tf.io tf.compat.v1.image",
     "ops.image_ops_impl": "tf.image tf.io tf.compat.v1.image",

@@ -13,6 +13,7 @@ from gradtape._src import errors, nest
 from gradtape._src.arrays.batched import EscapeError
 from gradtape._src.arrays.symbolic import current_graph, inside_eager_function, is_known
 from gradtape._src.arrays.value_text import decoded, nested_text
+from gradtape._src.autodiff.gradient_overrides import register
 from gradtape._src.conversion import array_from, convert, wrap
 from gradtape._src.core.composites import is_composite
 from gradtape._src.core.dispatch import record
@@ -219,17 +220,20 @@ def _arrays(result: Any, Tout: Any, func: Any) -> Any:
 
 
 # -- names for gradients ---------------------------------------------------------------------------------------------
-_registered: dict[str, Callable[..., Any] | None] = {}
-
-
 class RegisterGradient:
-    """Register a gradient function for a named op of a graph. gradtape stores it and never calls it.
+    """Register a gradient function, which `graph.gradient_override_map` gives to ops of a graph.
 
-    For a gradient of your own use `custom_gradient`, which works the same in TensorFlow.
+    For a gradient of your own use `custom_gradient`, which needs no graph.
 
-    >>> @tf.RegisterGradient("MyOp")
-    ... def gradient(op, upstream):
-    ...     return upstream
+    >>> @tf.RegisterGradient("GuidedRelu")
+    ... def guided(op, upstream):
+    ...     return tf.where((op.outputs[0] > 0.0) & (upstream > 0.0), upstream, 0.0)
+    >>> with tf.Graph().as_default() as graph, graph.gradient_override_map({"Relu": "GuidedRelu"}):
+    ...     x = tf.constant([1.0, -1.0, 2.0])
+    ...     y = tf.nn.relu(x) * [1.0, 1.0, -1.0]
+    ...     with tf.compat.v1.Session() as session:
+    ...         print(session.run(tf.gradients(y, x)[0]))
+    [1. 0. 0.]
     """
 
     __slots__ = ("_op_type",)
@@ -240,7 +244,7 @@ class RegisterGradient:
         self._op_type = op_type
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        _register(self._op_type, f)
+        register(self._op_type, f)
         return f
 
 
@@ -251,13 +255,7 @@ def no_gradient(op_type: str) -> None:
     """
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
-    _register(op_type, None)
-
-
-def _register(op_type: str, function: Callable[..., Any] | None) -> None:
-    if op_type in _registered:
-        raise KeyError(f"Registering two gradient with name '{op_type}'!")
-    _registered[op_type] = function
+    register(op_type, None)
 
 
 # -- print -----------------------------------------------------------------------------------------------------------

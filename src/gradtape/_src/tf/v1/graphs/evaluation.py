@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from gradtape._src import errors, nest
 from gradtape._src.arrays.symbolic import current_graph, tracing
+from gradtape._src.autodiff.custom_gradient import custom_gradient
+from gradtape._src.autodiff.gradient_overrides import registered
 from gradtape._src.conversion import convert
 from gradtape._src.core.tape import active_recorders, use_recorders
 from gradtape._src.graph.trace import Trace
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.tf.v1.graphs.tensors import GraphTensor, Mode, Operation, Target, is_graph_value, running
+from gradtape._src.variable import Variable
 
 
 class Evaluation(Mode):
@@ -52,7 +55,8 @@ class Evaluation(Mode):
             self.prepare(op)
             args, kwargs = nest.map_structure(self.inside, (op.args, op.kwargs), expand_composites=True)
             try:
-                result = op.function(*args, **kwargs)
+                function = op.function if "_gradient_op_type" not in op.attributes else _with_registered_gradient(op)
+                result = function(*args, **kwargs)
             except errors.OpError as error:
                 error.when_traced = None  # sizes are known by now: the run fails, and not the building of the graph
                 raise
@@ -99,6 +103,44 @@ class Evaluation(Mode):
     def variable(self, variable: Any) -> Any:
         """What a function gets in the place of a variable of the graph."""
         return self.read(variable)
+
+
+class _Running(NamedTuple):
+    """An operation while it runs, as the gradient function that is registered for it gets it."""
+
+    operation: Operation
+    inputs: tuple[Any, ...]
+    outputs: list[Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.operation, name)
+
+
+def _with_registered_gradient(op: Operation) -> Callable[..., Any]:
+    """The function of an operation, with the gradient that `gradient_override_map` has chosen for it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves = nest.flatten((args, kwargs), expand_composites=True)
+        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, (Tensor, Variable))]
+
+        @custom_gradient
+        def run(*inputs: Any) -> Any:
+            given = list(leaves)
+            for place, value in zip(places, inputs, strict=True):
+                given[place] = value
+            inner, named = nest.pack_sequence_as((args, kwargs), given, expand_composites=True)
+            result = op.function(*inner, **named)
+
+            def gradient(*upstream: Any, variables: Any = ()) -> Any:
+                running_op = _Running(op, inputs, nest.flatten(result))
+                found = registered(op.attributes["_gradient_op_type"].decode(), op)(running_op, *upstream)
+                return found if not variables else (found, [None] * len(variables))
+
+            return result, gradient
+
+        return run(*[leaves[place] for place in places])
+
+    return call
 
 
 def needed(fetches: Sequence[Operation], given: Any) -> list[Operation]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from gradtape._src import nest
 from gradtape._src.arrays.dimensions import variable as dimension
 from gradtape._src.arrays.symbolic import Symbolic, building, default_graph
+from gradtape._src.autodiff.gradient_overrides import check_map
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.devices import chosen
 from gradtape._src.dtypes import DType, as_dtype
@@ -28,6 +30,7 @@ from gradtape._src.tf.v1.graphs.tensors import GraphTensor, Operation, Target, i
 from gradtape._src.variable import name_prefix, variable_maker
 
 _control: ContextVar[tuple[Operation, ...]] = ContextVar("gradtape_control_inputs", default=())
+_gradient_map: ContextVar[Mapping[str, str]] = ContextVar("gradtape_gradient_map", default=MappingProxyType({}))
 _sessions: ContextVar[tuple[Any, ...]] = ContextVar("gradtape_sessions", default=())
 _axes = itertools.count()
 
@@ -134,6 +137,8 @@ class Graph(FuncGraph, metaclass=_Kind):
         count = len(self.nodes)
         result, tensors, shapes = inferred(op)
         op.type = type_of(self.nodes[-1]) if len(self.nodes) > count else "Const" if not op.inputs else "Identity"
+        if (gradient := _gradient_map.get().get(op.type)) is not None:
+            op.attributes["_gradient_op_type"] = gradient.encode()
         return self.add_operation(op, result, tensors, shapes, name or default_name(function, op.type))
 
     def add_operation(
@@ -252,6 +257,17 @@ class Graph(FuncGraph, metaclass=_Kind):
         if control_inputs is None:
             return setting(_control, ())
         return setting(_control, (*_control.get(), *map(operation_of, control_inputs)))
+
+    def gradient_override_map(self, op_type_map: Any) -> Any:
+        """A block whose ops of these types have the gradients that `tf.RegisterGradient` registered by these names.
+
+        >>> import gradtape as tf
+        >>> with tf.Graph().as_default() as graph, graph.gradient_override_map({"Tanh": "NotRegistered"}):
+        ...     tf.tanh(tf.constant(1.0)).op.get_attr("_gradient_op_type")
+        b'NotRegistered'
+        """
+        check_map(op_type_map)
+        return setting(_gradient_map, {**_gradient_map.get(), **op_type_map})
 
     def device(self, device_name_or_function: Any) -> Any:
         """A block whose operations are placed on a device."""

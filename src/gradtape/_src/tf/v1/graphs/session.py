@@ -72,11 +72,13 @@ class Session:
         return as_default_session(self)
 
     def __enter__(self) -> Session:
-        blocks = (self.graph.as_default(), as_default_session(self))
+        self._enter([self.graph.as_default(), as_default_session(self)])
+        return self
+
+    def _enter(self, blocks: list[Any]) -> None:
         for block in blocks:
             block.__enter__()
         self._blocks.append(blocks)
-        return self
 
     def __exit__(self, *failure: Any) -> None:
         for block in reversed(self._blocks.pop()):
@@ -189,11 +191,16 @@ class Session:
 
 
 class InteractiveSession(Session):
-    """A session that is the default one from now on, and its graph, until it is closed."""
+    """A session that is the default one from now on until it is closed, and so is the graph if one is given.
+
+    Without a graph, eager code stays eager: programs create one only to set `config.gpu_options`.
+    """
 
     def __init__(self, target: str = "", graph: Any = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
-        self.__enter__()
+        self._enter(
+            [as_default_session(self)] if graph is None else [self.graph.as_default(), as_default_session(self)]
+        )
 
     def close(self) -> None:
         """End the session; the one before it is the default again."""
