@@ -61,7 +61,7 @@ def saved_by_gradtape(batch: int) -> int:
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=h))
     del h, loss
     saved = [value.array for record in tape.records for value in record.values if value is not None]
-    return _unique_bytes(saved, [p.read().array for p in parameters])
+    return _unique_bytes(saved, [p.value().array for p in parameters])
 
 
 def saved_by_torch(batch: int) -> int:

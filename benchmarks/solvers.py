@@ -14,11 +14,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from benchmarks.timing import best
 
 Call = Callable[[], tuple[float, float]]
 """Returns the loss, and the sum of squares of its gradient."""
@@ -217,16 +218,6 @@ LIBRARIES = {"gradtape": gradtape_calls, "jax": jax_calls, "torch": torch_calls}
 NEEDS = {"gradtape": ("gradtape",), "jax": ("jaxopt", "diffrax", "optimistix"), "torch": ("torchdiffeq",)}
 
 
-def _best(call: Call, seconds: float = 2.0) -> float:
-    call()
-    end, best = time.process_time() + seconds, float("inf")
-    while time.process_time() < end or best == float("inf"):
-        began = time.process_time()
-        call()
-        best = min(best, time.process_time() - began)
-    return best
-
-
 def measure(library: str) -> list[dict[str, Any]]:
     """The rows of one library, in this process."""
     if any(importlib.util.find_spec(name) is None for name in NEEDS[library]):
@@ -234,7 +225,7 @@ def measure(library: str) -> list[dict[str, Any]]:
     rows = []
     for (problem, way), call in LIBRARIES[library]().items():
         loss, gradient = call()
-        rows.append({"problem": problem, "way": way, "loss": loss, "gradient": gradient, "ms": 1e3 * _best(call)})
+        rows.append({"problem": problem, "way": way, "loss": loss, "gradient": gradient, "ms": 1e3 * best(call)})
     return rows
 
 

@@ -16,27 +16,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from benchmarks.sparse_problems import PROBLEMS, gradtape_functions, jax_functions
+from benchmarks.timing import best
 
 LIBRARIES = ("gradtape", "asdex", "sparsejac")
 
 
-def _best(call: Callable[[], Any], seconds: float = 2.0) -> float:
-    call()
-    end, best = time.process_time() + seconds, float("inf")
-    while time.process_time() < end or best == float("inf"):
-        began = time.process_time()
-        call()
-        best = min(best, time.process_time() - began)
-    return best
-
-
-def _gradtape(make: Any, size: int, order: int) -> dict[str, Any]:
+def _gradtape(make: Any, size: int, order: int, seconds: float = 2.0) -> dict[str, Any]:
     import gradtape as tf
 
     function, start = make(gradtape_functions(), size)
@@ -58,7 +48,13 @@ def _gradtape(make: Any, size: int, order: int) -> dict[str, Any]:
         return (tape.jacobian if order == 1 else tape.hessian)(y, x, sparse=plan)
 
     total = float(np.sum(np.asarray(evaluate().values) ** 2))
-    return {"colors": plan.passes, "plan": planned, "evaluate": _best(evaluate), "sum": total, "entries": plan.nnz}
+    return {
+        "colors": plan.passes,
+        "plan": planned,
+        "evaluate": best(evaluate, seconds),
+        "sum": total,
+        "entries": plan.nnz,
+    }
 
 
 def _asdex(make: Any, size: int, order: int) -> dict[str, Any]:
@@ -74,7 +70,7 @@ def _asdex(make: Any, size: int, order: int) -> dict[str, Any]:
     compiled = jax.jit(from_coloring(function, coloring))
     found = compiled(start)
     total = float(np.sum(np.asarray(found.data) ** 2))
-    evaluate = _best(lambda: jax.block_until_ready(compiled(start)))
+    evaluate = best(lambda: jax.block_until_ready(compiled(start)))
     return {
         "colors": coloring.num_colors,
         "plan": planned,
@@ -100,7 +96,7 @@ def _sparsejac(make: Any, size: int, order: int) -> dict[str, Any]:
     compiled = jax.jit(derivative)
     found = compiled(start)
     total = float(np.sum(np.asarray(found.data) ** 2))
-    evaluate = _best(lambda: jax.block_until_ready(compiled(start)))
+    evaluate = best(lambda: jax.block_until_ready(compiled(start)))
     return {"colors": None, "plan": planned, "evaluate": evaluate, "sum": total, "entries": len(found.data)}
 
 

@@ -15,24 +15,14 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import best
+
 WIDTHS = (64, 64, 64)
 ORDERS = (2, 4, 6, 8)
-
-
-def _best(call: Callable[[], Any], seconds: float) -> float:
-    call()
-    end, best = time.process_time() + seconds, float("inf")
-    while time.process_time() < end or best == float("inf"):
-        began = time.process_time()
-        call()
-        best = min(best, time.process_time() - began)
-    return best * 1e3
 
 
 def _weights(inputs: int) -> list[np.ndarray]:
@@ -47,7 +37,7 @@ def _network(weights: Any, tanh: Any, x: Any) -> Any:
     return x @ weights[-1]
 
 
-def _gradtape(points: int, dimension: int, seconds: float) -> dict[str, Any]:
+def _gradtape(points: int, dimension: int, seconds: float, orders: tuple[int, ...] = ORDERS) -> dict[str, Any]:
     import gradtape as tf
 
     def taylor(x: Any, weights: Any, order: int) -> Any:
@@ -92,14 +82,14 @@ def _gradtape(points: int, dimension: int, seconds: float) -> dict[str, Any]:
         for _ in range(3):
             value = compiled(x)
         found[name] = {
-            "eager": _best(lambda: function(x, weights, *args).numpy(), seconds),
-            "compiled": _best(lambda: compiled(x).numpy(), seconds),
+            "eager": 1e3 * best(lambda: function(x, weights, *args).numpy(), seconds),
+            "compiled": 1e3 * best(lambda: compiled(x).numpy(), seconds),
             "sum": float(tf.reduce_sum(value)),
         }
 
     line, plane = _points(points, 1), _points(points, dimension)
     flat, deep = [tf.constant(w) for w in _weights(1)], [tf.constant(w) for w in _weights(dimension)]
-    for order in ORDERS:
+    for order in orders:
         measure(f"derivative {order}", taylor, tf.constant(line), flat, order)
         measure(f"derivative {order}, nested", nested, tf.constant(line), flat, order)
     measure("laplacian", laplacian, tf.constant(plane), deep)
@@ -143,7 +133,7 @@ def _jax(points: int, dimension: int, seconds: float) -> dict[str, Any]:
         compiled = jax.jit(lambda x: function(x, weights, *args))
         value = compiled(x)
         found[name] = {
-            "compiled": _best(lambda: jax.block_until_ready(compiled(x)), seconds),
+            "compiled": 1e3 * best(lambda: jax.block_until_ready(compiled(x)), seconds),
             "sum": float(value.sum()),
         }
 

@@ -21,17 +21,18 @@ from typing import Any
 ROWS = 10_000
 
 
-def strings(tf: Any, np: Any) -> dict[str, Callable[[], Any]]:
+def strings(tf: Any, np: Any, rows: int = ROWS) -> dict[str, Callable[[], Any]]:
     rng = np.random.default_rng(0)
     words = np.array(["".join(rng.choice(list("abcdefgh"), rng.integers(2, 9))) for _ in range(500)])
-    lines = tf.constant([" ".join(words[rng.integers(0, 500, 8)]) for _ in range(ROWS)])
-    short = tf.constant(words[rng.integers(0, 500, ROWS)])
-    accents = tf.constant([w + "é" for w in words[rng.integers(0, 500, ROWS)]])
-    numbers = tf.constant([f"{x:.3f}" for x in rng.normal(size=ROWS)])
-    integers = tf.constant([str(n) for n in rng.integers(0, 10_000, ROWS)])
-    floats, whole = tf.constant(rng.normal(size=ROWS).astype(np.float32)), tf.constant(rng.integers(0, 9999, ROWS))
+    lines = tf.constant([" ".join(words[rng.integers(0, 500, 8)]) for _ in range(rows)])
+    short = tf.constant(words[rng.integers(0, 500, rows)])
+    accents = tf.constant([w + "é" for w in words[rng.integers(0, 500, rows)]])
+    numbers = tf.constant([f"{x:.3f}" for x in rng.normal(size=rows)])
+    integers = tf.constant([str(n) for n in rng.integers(0, 10_000, rows)])
+    floats, whole = tf.constant(rng.normal(size=rows).astype(np.float32)), tf.constant(rng.integers(0, 9999, rows))
+    picked = tf.constant(rng.integers(0, rows, rows))
     pairs = tf.reshape(short, [-1, 4])
-    points = tf.constant(rng.integers(97, 120, (ROWS, 6)).astype(np.int32))
+    points = tf.constant(rng.integers(97, 120, (rows, 6)).astype(np.int32))
     ragged = tf.strings.split(lines)
     s = tf.strings
     return {
@@ -41,7 +42,7 @@ def strings(tf: Any, np: Any) -> dict[str, Callable[[], Any]]:
         "bytes_split": lambda: s.bytes_split(short),
         "equal": lambda: short == "abc",
         "format": lambda: s.format("{}", whole),
-        "gather": lambda: tf.gather(short, whole),
+        "gather": lambda: tf.gather(short, picked),
         "join": lambda: s.join([short, short], "-"),
         "length": lambda: s.length(lines),
         "length utf8": lambda: s.length(accents, "UTF8_CHAR"),
@@ -73,11 +74,11 @@ def strings(tf: Any, np: Any) -> dict[str, Callable[[], Any]]:
         "decode_csv": lambda: tf.io.decode_csv(numbers, [[0.0]]),
         "concat": lambda: tf.concat([short, short], 0),
         "where": lambda: tf.where(short == "abc", short, "x"),
-        **tables(tf, np, words, short),
+        **tables(tf, np, words, short, rows),
     }
 
 
-def tables(tf: Any, np: Any, words: Any, short: Any) -> dict[str, Callable[[], Any]]:
+def tables(tf: Any, np: Any, words: Any, short: Any, rows: int) -> dict[str, Callable[[], Any]]:
     keys = list(dict.fromkeys(words.tolist()))
     ids = np.arange(len(keys), dtype=np.int64)
     init = tf.lookup.KeyValueTensorInitializer(tf.constant(keys), tf.constant(ids))
@@ -86,7 +87,7 @@ def tables(tf: Any, np: Any, words: Any, short: Any) -> dict[str, Callable[[], A
     mutable = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
     mutable.insert(tf.constant(keys), tf.constant(ids))
     back = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(ids), tf.constant(keys)), "?")
-    numbers = tf.constant(np.random.default_rng(0).integers(0, 500, ROWS))
+    numbers = tf.constant(np.random.default_rng(0).integers(0, 500, rows))
     return {
         "static lookup": lambda: static.lookup(short),
         "vocabulary lookup": lambda: vocabulary.lookup(short),

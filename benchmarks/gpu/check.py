@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--rows", action="store_true", help="the op table instead of the programs")
     parser.add_argument("--area", help="areas of programs, separated by commas")
     options = parser.parse_args()
-    sys.path[:0] = [str(TESTS)]
+    sys.path[:0] = [str(TESTS), str(TESTS / "arrays")]
     import jax
 
     jax.config.update("jax_default_matmul_precision", "highest")
