@@ -52,7 +52,7 @@ bench: $(VENV)/dev.stamp
 docs: $(VENV)/docs.stamp $(VENV)/dev.stamp
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
 	GRADTAPE_SITE=site $(RUN) -m pytest -q tests/test_built_site.py
-	@echo "The site is in site/: open site/index.html. With search: $(RUN) -m mkdocs serve"
+	@echo "The site is in site/: open site/index.html"
 
 clean:
 	rm -rf $(VENV) build dist site htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache digits_loss.png digits_loss.svg

@@ -17,6 +17,7 @@ from mkdocs.structure.files import File
 sys.path.insert(0, str(Path(__file__).parent))
 
 import public_names
+import search_boost
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -96,5 +97,6 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Bend the links that lead out of docs/."""
+    """Bend the links that lead out of docs/, and set the rank of the page in the search."""
+    page.meta.setdefault("search", {}).setdefault("boost", search_boost.boost(page.file.src_uri))
     return markdown if page.file.src_uri.startswith("source/") else _bent(markdown, page.file.src_uri)

@@ -1,7 +1,7 @@
 """The built site, where GRADTAPE_SITE names its folder: `make docs` runs these tests after it has built the site.
 
 Every public name has an entry, every example of the reference runs as a reader would paste it, every link leads
-somewhere, and the search index leads to the answers.
+somewhere, and the search leads to the answers. Where there is a Chromium, it opens every page and types the questions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urldefrag
 
+import browser
 import pytest
 from test_reference import Entry, failures, public_names, undisturbed
 from test_search import QUESTIONS, Section, ranked
@@ -120,3 +121,44 @@ def test_the_search_finds_the_answer(query: str, answer: str):
 
 def test_the_reference_is_searchable():
     assert ranked("tf.linalg.cholesky", sections())[0] == "reference/linalg.html"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if browser.executable() is None:
+        pytest.skip("no Chromium")
+    with browser.Browser() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_page_is_wider_than_the_screen(width: int, chromium: browser.Browser):
+    chromium.call(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
+    )
+    wide = []
+    for path in sorted(SITE.rglob("*.html")):
+        if "source" not in path.relative_to(SITE).parts:
+            chromium.open(path)
+            if chromium.run("document.documentElement.scrollWidth") > width:
+                wide.append(path.relative_to(SITE).as_posix())
+    assert wide == []
+
+
+def test_nothing_is_loaded_from_elsewhere(chromium: browser.Browser):
+    chromium.problems.clear()
+    for name in ("index.html", "gallery.html", "tutorials/autodiff.html", "reference/tape.html"):
+        chromium.open(SITE / name)
+    assert [problem["request"] for problem in chromium.problems if "request" in problem] == []
+
+
+@pytest.mark.parametrize(("query", "answer"), QUESTIONS.items(), ids=list(QUESTIONS))
+def test_a_reader_finds_the_answer(query: str, answer: str, chromium: browser.Browser):
+    chromium.call("Emulation.clearDeviceMetricsOverride")
+    chromium.open(SITE / "index.html", ready="document.querySelector('.md-search__input') !== null")
+    chromium.run("document.querySelector('.md-search__input').focus()")
+    chromium.type(query)
+    chromium.until("document.querySelectorAll('.md-search-result__item').length >= 3")
+    links = "[...document.querySelectorAll('.md-search-result__item')].slice(0, 3).map(e => e.querySelector('a').href)"
+    found = [unquote(urldefrag(link)[0].partition("?")[0]) for link in chromium.run(links)]
+    assert (SITE / answer.replace(".md", ".html")).as_uri() in found

@@ -1,8 +1,8 @@
 """The site's search finds the answers to questions that users of TensorFlow ask most.
 
 The ranking is that of the site: sections with a title and a text, Okapi BM25 on both, and a title counts a thousand
-times as much; pages are ranked by their best section. The texts are the pages in docs/, so nothing has to be built;
-tests/test_built_site.py does the same with the index of the built site.
+times as much; pages are ranked by their best section, times the boost of the page. The texts are the pages in docs/, so
+nothing has to be built; tests/test_built_site.py types the questions into the search of the built site.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,10 @@ import pytest
 from test_reference import described, public_names
 
 DOCS = Path(__file__).parent.parent / "docs"
+sys.path.insert(0, str(DOCS))
+
+import search_boost  # noqa: E402
+
 TITLE = 1000.0
 K, B = 1.2, 0.75
 STOP = re.compile(
@@ -116,7 +121,7 @@ def ranked(query: str, among: tuple[Section, ...]) -> list[str]:
                     norm = K * (1 - B + B * lengths[i] / average)
                     scores[i] += boost * weight * text[word] * (K + 1) / (text[word] + norm)
     for section, score in zip(among, scores, strict=True):
-        best[section.page] = max(best[section.page], score)
+        best[section.page] = max(best[section.page], score * search_boost.boost(section.page))
     return sorted(best, key=lambda page: -best[page])
 
 
