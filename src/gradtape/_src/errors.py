@@ -344,9 +344,12 @@ def refused_value(message: str, op: str | None = None) -> InvalidArgumentError:
 
 def failed_precondition(message: str, op: str) -> FailedPreconditionError:
     """A FailedPreconditionError about a shape, which is a ValueError while a function is traced."""
-    error = FailedPreconditionError(None, None, f"{message} [Op:{op}]")
-    error.when_traced = ValueError
-    return error
+    return _traced_as(ValueError, FailedPreconditionError(None, None, f"{message} [Op:{op}]"))
+
+
+def out_of_range(message: str, op: str) -> OutOfRangeError:
+    """An OutOfRangeError about a shape, which is a ValueError while a function is traced."""
+    return _traced_as(ValueError, OutOfRangeError(None, None, f"{message} [Op:{op}]"))
 
 
 def _traced_as(kind: type[Exception], error: Error) -> Error:

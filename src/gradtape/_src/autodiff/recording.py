@@ -60,6 +60,7 @@ class Recording(Recorder):
         "events",
         "lazy",
         "observer",
+        "persistent",
         "rewritten",
         "roots",
         "size",
@@ -70,9 +71,10 @@ class Recording(Recorder):
         "watch_accessed",
     )
 
-    def __init__(self, watch_accessed: bool) -> None:
+    def __init__(self, watch_accessed: bool, persistent: bool = False) -> None:
         super().__init__()
         self.watch_accessed = watch_accessed
+        self.persistent = persistent
         self.consumed = False  # a backward pass is freeing the records it has used
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}
@@ -87,7 +89,7 @@ class Recording(Recorder):
 
     def copy(self) -> Recording:
         """A new recording with the same records."""
-        other = Recording(self.watch_accessed)
+        other = Recording(self.watch_accessed, self.persistent)
         other.records.extend(self.records)
         other.tracked.update(self.tracked)
         other.roots, other.variables, other.may_raise = set(self.roots), dict(self.variables), self.may_raise

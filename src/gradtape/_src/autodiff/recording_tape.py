@@ -129,7 +129,7 @@ class RecordingTape:
 
     def _start(self) -> None:
         if self._recording is None:
-            self._recording = Recording(self._watch_accessed)
+            self._recording = Recording(self._watch_accessed, self._persistent)
             if self.options:
                 self._recording.lazy = "graph" in self.options
                 self._observe(self._recording)

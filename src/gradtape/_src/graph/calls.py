@@ -39,7 +39,7 @@ def _vjp_of_call(
 ) -> list[Any]:
     """The rule of a call: run the second program on the residuals and the cotangents.
 
-    `nested` are the uids of the inputs where more than one tape recorded the call.
+    `nested` are the uids of the inputs where more than one tape recorded the call, or a persistent one.
     """
     rows, g, batched_again = unbatched(g)
     found = derivative.gradients(g, needs, saved, rows, host, sizes, passed, bool(nested))

@@ -162,8 +162,8 @@ class Derivative:
     ) -> tuple[BackwardProgram, list[int]]:
         """The second program for the cotangents that are there (`rows` of them at a time), and which it takes.
 
-        Where several tapes have recorded the call, zeros go to what a residual depends on too: as in TensorFlow, whose
-        forward function returns it then.
+        Where several tapes have recorded the call, or a persistent one, zeros go to what a residual depends on too: as
+        in TensorFlow, whose forward function returns it then.
         """
         traced = self.traced
         tensors = [*traced.outputs, *[residual_tensor(r) for r in self.residuals]]

@@ -111,6 +111,7 @@ class Traced:
             return [wrap(value) for value in results[: len(self.outputs)]]
         derivative = self.derivative(wanted, modes=modes_of(recorders))
         several = len(recorders) > 1
+        higher = several or recorders[0].persistent  # TensorFlow then prepares for derivatives of higher order
         if several and self.graph.needs_numpy:
             derivative.check_second()  # while the code can still run eagerly instead
         results = self.run(derivative.program, [t.array for t in tensors], host, sizes, passed)
@@ -122,7 +123,7 @@ class Traced:
             "sizes": sizes,
             "passed": passed,
             "keeps_residuals": several,
-            "nested": uids if several else (),
+            "nested": uids if higher else (),
         }
         record(recorders, CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count])

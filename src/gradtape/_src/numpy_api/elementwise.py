@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape._src.dtypes import as_dtype
-from gradtape._src.numpy_api.types import default_dtype, floating, promoted, tensor
+from gradtape._src.numpy_api.types import floating, promoted, tensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array, bitwise as tf_bitwise, math as tf_math, special
 from gradtape._src.tf.array import cast
@@ -267,11 +266,6 @@ def _lcm(a: Tensor, b: Tensor) -> Tensor:
     return array.where(tf_math.equal(divisor, 0), array.zeros_like(divisor), tf_math.abs(a * b) // safe)
 
 
-def _float_power(a: Tensor, b: Tensor) -> Tensor:
-    wide = as_dtype(np.result_type(a.dtype.numpy_dtype, default_dtype(float)))
-    return tf_math.pow(cast(a, wide), cast(b, wide))
-
-
 def _over_bools(name: str, doc: str) -> Any:
     return _binary(name, _as_bools(getattr(tf_math, name)), doc)
 
@@ -294,7 +288,7 @@ remainder = _binary(
     "remainder", tf_math.floormod, "The remainder of `floor_divide`.", of_bools=_as_int8(tf_math.floormod)
 )
 power = _binary("power", tf_math.pow, "Elements to the power of others.")
-float_power = _binary("float_power", _float_power, "Elements to the power of others, in float64.")
+float_power = _binary("float_power", tf_math.pow, "Elements to the power of others, in their common dtype.")
 maximum = _binary("maximum", tf_math.maximum, "The larger of two elements.", of_bools=tf_math.logical_or)
 minimum = _binary("minimum", tf_math.minimum, "The smaller of two elements.", of_bools=tf_math.logical_and)
 arctan2 = _binary("arctan2", tf_math.atan2, "The angle of points.", True)

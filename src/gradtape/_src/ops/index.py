@@ -110,12 +110,9 @@ add_rows = primitive(
 
 
 def _gather_nd_dx(g, indices, x_shape, xp, batch_dims):
-    if indices.shape[-1] == 1 and not batch_dims:
-        count = math.prod(indices.shape)
-        values, flat = xp.reshape(g, shape=(count, *x_shape[1:])), _reshape_indices(indices, (count,))
-        return (
-            xp.add_rows(values, flat, shape=x_shape) if type(g) is Batched else SparseCotangent(values, flat, x_shape)
-        )
+    if len(indices.shape) == 2 and indices.shape[-1] == 1 and not batch_dims:
+        rows = _reshape_indices(indices, (-1 if 0 not in indices.shape else 0,))
+        return xp.add_rows(g, rows, shape=x_shape) if type(g) is Batched else SparseCotangent(g, rows, x_shape)
     return xp.scatter_nd(g, indices, shape=x_shape, batch_dims=batch_dims)
 
 

@@ -43,8 +43,8 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sparse_segments(function: Callable[..., Any]) -> Callable[..., Any]:
-    def op(data: Any, indices: Any, segment_ids: Any) -> Any:
-        return function(array.gather(data, indices), segment_ids)
+    def op(data: Any, indices: Any, segment_ids: Any, sparse_gradient: bool = False) -> Any:
+        return function(array.gather(data if sparse_gradient else array.identity(data), indices), segment_ids)
 
     return op
 
@@ -55,8 +55,9 @@ def _segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any = None) -> Te
 
 
 def _sparse_segments_of_number(function: Callable[..., Any]) -> Callable[..., Any]:
-    def op(data: Any, indices: Any, segment_ids: Any, num_segments: Any) -> Any:
-        return function(array.gather(data, indices), segment_ids, num_segments)
+    def op(data: Any, indices: Any, segment_ids: Any, num_segments: Any, sparse_gradient: bool = False) -> Any:
+        rows = array.gather(data if sparse_gradient else array.identity(data), indices)
+        return function(rows, segment_ids, num_segments)
 
     return op
 

@@ -415,11 +415,13 @@ def element_type(dtype: Any) -> DType:
     return found
 
 
-def index_type(dtype: Any, op: str, attr: str = "out_type", default: str = "int32") -> np.dtype[Any]:
-    """An attribute that is a dtype of indices or sizes: int32 or int64."""
+def index_type(
+    dtype: Any, op: str, attr: str = "out_type", default: str = "int32", allowed: str = "int32, int64"
+) -> np.dtype[Any]:
+    """An attribute that is a dtype of indices or sizes."""
     found = as_dtype(default if dtype is None else dtype)
-    if found.name not in ("int32", "int64"):
-        raise errors.unsupported_dtype(op, found, "int32, int64", attr)
+    if found.name not in allowed.split(", "):
+        raise errors.unsupported_dtype(op, found, allowed, attr)
     return found.numpy_dtype
 
 

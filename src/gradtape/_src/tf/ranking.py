@@ -34,7 +34,7 @@ def top_k(
     ([4.0, 4.0, 3.0], [1, 3, 2])
     """
     x, count, descending = to_tensor(input), integer(k, "TopKV2", "Tk"), flag(sorted, "sorted", True)
-    dtype = integer_type(index_type, "TopKV2", "index_type")
+    dtype = integer_type(index_type, "TopKV2", "index_type", allowed="int16, int32, int64")
     if x.array.dtype.kind in "bcO":
         raise errors.unsupported_dtype("TopKV2", x.dtype, "fiu")
     shape = tuple(x.array.shape)

@@ -161,7 +161,9 @@ def unsorted_segment_mean(
     """
 
     def mean(x: Tensor, ids: Any, count: int) -> Tensor:
-        return _mean(cast(x, "float64") if x.dtype.is_integer else x, ids, count)
+        if x.dtype.is_integer:
+            x = cast(x, "float64" if x.dtype.size > 2 else "float32")  # as in a quotient of them
+        return _mean(x, ids, count)
 
     return _unsorted(mean, data, segment_ids, num_segments, "UnsortedSegmentSum")
 

@@ -259,8 +259,7 @@ def _product(sparse: SparseTensor, dense: Tensor, swap: bool, conjugate: bool) -
                 "SparseTensorDenseMatMul",
             )
     values = math.conj(sparse.values) if conjugate and sparse.dtype.is_complex else sparse.values
-    # The identity makes the gradient dense: that of a lookup alone is sparse.
-    terms = math.multiply(array.reshape(values, shape=(-1, 1)), pick(array.identity(dense), columns))
+    terms = math.multiply(array.reshape(values, shape=(-1, 1)), pick(dense, columns))
     result: Tensor = index.add_rows(terms, wrap(rows.copy()), shape=(height, dense.array.shape[1]))
     return result
 
@@ -281,7 +280,7 @@ def segment_sum(
     >>> tf.sparse.segment_sum([[1.0], [2.0], [4.0]], [0, 2, 2], [0, 0, 1]).numpy().tolist()
     [[5.0], [4.0]]
     """
-    return _in_segments(data, indices, segment_ids, num_segments, "SparseSegmentSum")[0]
+    return _in_segments(data, indices, segment_ids, num_segments, sparse_gradient, "SparseSegmentSum")[0]
 
 
 @hosted
@@ -298,7 +297,7 @@ def segment_mean(
     >>> tf.sparse.segment_mean([[1.0], [3.0], [9.0]], indices=[0, 1], segment_ids=[0, 0]).numpy().tolist()
     [[2.0]]
     """
-    total, counts = _in_segments(data, indices, segment_ids, num_segments, "SparseSegmentMean")
+    total, counts = _in_segments(data, indices, segment_ids, num_segments, sparse_gradient, "SparseSegmentMean")
     return _divided(total, np.maximum(counts, 1))
 
 
@@ -316,7 +315,7 @@ def segment_sqrt_n(
     >>> tf.sparse.segment_sqrt_n([[2.0], [2.0]] * 2, indices=[0, 1, 2, 3], segment_ids=[0, 0, 0, 0]).numpy().tolist()
     [[4.0]]
     """
-    total, counts = _in_segments(data, indices, segment_ids, num_segments, "SparseSegmentSqrtN")
+    total, counts = _in_segments(data, indices, segment_ids, num_segments, sparse_gradient, "SparseSegmentSqrtN")
     return _divided(total, np.sqrt(np.maximum(counts, 1)))
 
 
@@ -325,7 +324,9 @@ def _divided(total: Tensor, by: ndarray) -> Tensor:
     return math.divide(total, operand(divisor))
 
 
-def _in_segments(data: Any, indices: Any, segment_ids: Any, num_segments: Any, op: str) -> tuple[Tensor, ndarray]:
+def _in_segments(
+    data: Any, indices: Any, segment_ids: Any, num_segments: Any, sparse_gradient: Any, op: str
+) -> tuple[Tensor, ndarray]:
     """The sums of the segments, and the number of rows in each."""
     x = convert(data)
     rows = known(convert(indices, dtype_hint="int32"))
@@ -340,7 +341,8 @@ def _in_segments(data: Any, indices: Any, segment_ids: Any, num_segments: Any, o
         if count > most:
             raise errors.invalid_argument("segment ids must be < num_segments", op)
         count = most
-    total: Tensor = index.add_rows(pick(x, rows), wrap(ids.astype(np.int64)), shape=(count, *x.array.shape[1:]))
+    chosen = pick(x, rows, sparse_gradient)
+    total: Tensor = index.add_rows(chosen, wrap(ids.astype(np.int64)), shape=(count, *x.array.shape[1:]))
     return total, np.bincount(ids, minlength=count)
 
 

@@ -44,9 +44,10 @@ def make_sparse(where: ndarray, values: Any, sizes: Any) -> SparseTensor:
     )
 
 
-def pick(values: Tensor, which: ndarray) -> Tensor:
+def pick(values: Tensor, which: ndarray, sparse_gradient: bool = False) -> Tensor:
     """Some of the values, in some order."""
-    found: Tensor = index.take(values, wrap(np.ascontiguousarray(which, np.int64)), axis=0, batch_dims=0)
+    source = values if sparse_gradient else array.identity(values)
+    found: Tensor = index.take(source, wrap(np.ascontiguousarray(which, np.int64)), axis=0, batch_dims=0)
     return found
 
 
@@ -200,7 +201,7 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     if kept.shape != (len(where),):
         raise ValueError(f"Dimensions {len(where)} and {kept.size} are not compatible: each element has one boolean.")
     chosen = np.flatnonzero(kept)
-    return make_sparse(where[chosen], pick(sp_input.values, chosen), sizes_of(sp_input))
+    return make_sparse(where[chosen], pick(sp_input.values, chosen, sparse_gradient=True), sizes_of(sp_input))
 
 
 @hosted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -261,9 +262,8 @@ def _axes(axis: Any, rank: int) -> list[int]:
     axes: list[int] = []
     for a in found:
         if not -rank <= a < rank:
-            raise errors.OutOfRangeError(
-                None, None, f"Invalid reduction dimension {a} for input with {rank} dimension(s) [Op:ReduceJoin]"
-            )
+            message = f"Invalid reduction dimension {a} for input with {rank} dimension(s)"
+            raise errors.out_of_range(message, "ReduceJoin")
         if a % rank in axes:
             raise errors.invalid_argument(f"Duplicate reduction dimension {a % rank}", "ReduceJoin")
         axes.append(a % rank)
@@ -317,6 +317,8 @@ def unsorted_segment_join(
 ) -> Tensor:
     """Join the texts of each segment, in their order; a segment without texts is empty.
 
+    There is no separator behind empty texts at the beginning of a segment.
+
     >>> tf.strings.unsorted_segment_join(["a", "b", "c"], [1, 0, 1], 2, separator="-").numpy().tolist()
     [b'b', b'a-c']
     """
@@ -331,10 +333,14 @@ def unsorted_segment_join(
     order = np.argsort(where.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(where.ravel(), minlength=int(segments))).tolist()
     columns = texts.reshape(where.size, int(np.prod(inner)))[order].T.tolist()
-    cells = [[between.join(column[a:b]) for a, b in itertools.pairwise([0, *ends])] for column in columns]
+    cells = [[_joined(column[a:b], between) for a, b in itertools.pairwise([0, *ends])] for column in columns]
     return wrap(
         string_array(list(itertools.chain(*cells)), (len(cells), int(segments))).T.reshape(int(segments), *inner)
     )
+
+
+def _joined(texts: list[bytes], between: bytes) -> bytes:
+    return between.join(itertools.dropwhile(operator.not_, texts))
 
 
 def _check_segments(texts: ndarray, where: ndarray, segments: ndarray, op: str) -> None:
@@ -515,17 +521,17 @@ def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool
         allowed = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, complex64"
         raise errors.unsupported_dtype(op, dtype, f"{allowed}, complex128, bool, variant, string", "T")
     if len(text_attribute(fill, "fill")) > 1:
-        raise errors.invalid_argument("Fill string must be one or fewer characters", op)
+        raise errors.refused_value("Fill string must be one or fewer characters", op)
     if fill not in ("", " ", "+", "-", "0"):
-        raise errors.invalid_argument(f'Fill argument not supported: "{fill}"', op)
+        raise errors.refused_value(f'Fill argument not supported: "{fill}"', op)
     if scientific and shortest:
-        raise errors.invalid_argument("Cannot select both scientific and shortest notation", op)
+        raise errors.refused_value("Cannot select both scientific and shortest notation", op)
     if dtype.is_floating or dtype.is_complex or dtype == string:
         return
     if scientific or shortest:
-        raise errors.invalid_argument(f"scientific and shortest format not supported for datatype {dtype.word}", op)
+        raise errors.refused_value(f"scientific and shortest format not supported for datatype {dtype.word}", op)
     if precision >= 0:
-        raise errors.invalid_argument(f"precision not supported for datatype {dtype.word}", op)
+        raise errors.refused_value(f"precision not supported for datatype {dtype.word}", op)
 
 
 @kept_in_graph("strings.format")

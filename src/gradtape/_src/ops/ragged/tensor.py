@@ -704,7 +704,7 @@ def _merged_rows(x: RaggedTensor, inner: int) -> Any:
 def _text(value: Any) -> str:
     """NumPy's text of an array of rows, with commas."""
     if not isinstance(value, ndarray):
-        return repr(value.item() if isinstance(value, np.generic) else value)
+        return str(value)
     if not value.size:
         return repr(value.tolist())
     return np.array2string(value, separator=", ", formatter={"all": _text})

@@ -289,7 +289,7 @@ def per_image_standardization(image: TensorLike) -> Tensor:
     [[[-1.]
       [ 1.]]]
     """
-    x = as_floating(image_operand(image), float32)
+    x = cast(image_operand(image), float32)
     count = _math.prod(x.array.shape[-3:])
     centred = x - mean_over(x, -1, -2, -3, keepdims=True)
     deviation = math.sqrt(mean_over(math.square(centred), -1, -2, -3, keepdims=True))

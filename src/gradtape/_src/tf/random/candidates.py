@@ -68,13 +68,17 @@ def _sampler(
 
         def expected(ids: Array) -> Tensor:
             xp = common_namespace((ids, drawn))
-            p = probability(xp, ids, classes)
-            count = -xp.expm1(tries * xp.log1p(-p)) if unique else p * wanted
+            count = _expected_count(xp, probability(xp, ids, classes), wanted, tries if unique else wanted)
             return wrap(xp.astype(count, dtype=np.dtype(np.float32), source=count.dtype))
 
         return Candidates(wrap(chosen), expected(true), expected(chosen))
 
     return sampler
+
+
+def _expected_count(xp: Any, p: Array, wanted: int, tries: Array) -> Array:
+    """How often a class of probability p is expected among `wanted` samples, which took this many draws."""
+    return xp.where(xp.equal(tries, wanted), p * wanted, -xp.expm1(tries * xp.log1p(-p)))
 
 
 def _sampler_sizes(op: str, **given: Any) -> list[int]:
