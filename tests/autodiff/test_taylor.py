@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from op_table import ROWS
 
 import gradtape as tf
 from gradtape._src.autodiff import rows
+from gradtape._src.core.primitive import registry
 
 R = np.random.default_rng(5)
 W = tf.Variable(R.normal(size=(3, 8)) / 2)
@@ -111,6 +113,17 @@ def test_sources_of_which_one_is_computed_from_the_other(function):
         v = (function(at) + 0.5 * move) ** 2 * at
     steps = [tf.constant(1.0, tf.float64), tf.constant(0.5, tf.float64)]
     np.testing.assert_allclose(tape.taylor(y, [x, u], 4, steps), line.taylor(v, move, 4), rtol=1e-12)
+
+
+def test_operands_that_are_repeated():
+    t, x = tf.constant(0.5, tf.float64), tf.constant([[0.25, 1.0, 3.0]], tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(t)
+        y = [x + t, x - t, x * t, x / t, tf.maximum(x, t), tf.where(x > 0.5, x, t), tf.reduce_sum(tf.sin(x + t))]
+    for found, value in zip(tape.taylor(y, t, 3), y, strict=True):
+        assert [d.shape for d in found] == [value.shape] * 4
+    np.testing.assert_allclose(tape.taylor(y[0], t, 1)[1], [[1.0, 1.0, 1.0]])
+    np.testing.assert_allclose(tape.taylor(y[-1], t, 2)[2], -np.sum(np.sin(x.numpy() + 0.5)))
 
 
 def test_a_source_without_elements():
@@ -248,14 +261,135 @@ def test_in_a_function(jit):
             np.testing.assert_allclose(one, other, rtol=1e-8)
 
 
-@pytest.mark.parametrize("wrapped", [tf.function, tf.recompute_grad])
-def test_a_function_that_is_one_op_is_refused(wrapped):
+WRAPPERS = {
+    "numpy": tf.function(jit_compile=False),
+    "xla": tf.function(jit_compile=True),
+    "function in a function": lambda f: tf.function(lambda x: tf.function(f)(x)),
+    "unknown sizes": tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float64)]),
+    "recompute_grad": tf.recompute_grad,
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("function", [network, with_softmax])
+def test_calls_of_functions(function, wrapper):
+    """A call is one op on the tape: Taylor mode goes through the ops inside."""
     x = tf.constant(X)
-    tape, y = recorded(wrapped(network), x, persistent=True)
-    for call in (lambda: tape.taylor(y, x, 2), lambda: tape.laplacian(y, x, batch=True)):
-        with pytest.raises(NotImplementedError, match=r"needs the ops of a function"):
-            call()
+    wrapped = WRAPPERS[wrapper](function)
+    tape, y = recorded(wrapped, x, persistent=True)
+    plain, expected = recorded(function, x, persistent=True)
+    for source in (x, W, B):
+        for one, other in zip(tape.taylor(y, source, 4), plain.taylor(expected, source, 4), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(tape.laplacian(y, x, batch=True), plain.laplacian(expected, x, batch=True), rtol=1e-9)
+    np.testing.assert_allclose(tape.biharmonic(y, x, batch=True), plain.biharmonic(expected, x, batch=True), rtol=1e-9)
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_gradients_of_derivatives_of_functions(wrapper):
+    x = tf.constant(X)
+    found = []
+    for function in (network, WRAPPERS[wrapper](network)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = residual(function, x)
+        found.append([loss, *tape.gradient(loss, [W, B, V, x])])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-11)
+
+
+ROWS_OF_CALLS = [
+    row
+    for row in ROWS.values()
+    if row.differentiable and row.error is None and row.samples and row.name != "attention_gradient"
+]
+"""The last one is tested below."""
+
+
+@pytest.mark.parametrize("row", ROWS_OF_CALLS, ids=lambda row: row.name)
+def test_calls_over_the_op_table(row):
+    """What a compiled function returns for gradients is enough for Taylor mode, and for second derivatives."""
+    sample = row.samples[0]
+    xs = [tf.constant(a) for a in sample.args]
+    moving = [i for i, x in enumerate(xs) if x.dtype.is_floating and i not in row.constants]
+    found = []
+    for wrapped in (tf.function(jit_compile=False, autograph=False), lambda f: f):
+        function = wrapped(lambda *xs: row.call(*xs, **sample.attrs))
+        t = tf.constant(0.0, tf.float64)
+        with tf.GradientTape() as outer:
+            outer.watch(t)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(t)
+                ys = function(*[x + tf.cast(t, x.dtype) * 0.7 if i in moving else x for i, x in enumerate(xs)])
+                y = weighted(tf.nest.flatten(ys))
+            first = tape.gradient(y, t, unconnected_gradients="zero")
+        second = [] if row.order < 2 else [outer.gradient(first, t, unconnected_gradients="zero")]
+        found.append([*tape.taylor(y, t, 3, unconnected_gradients="zero"), *second])
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6 * max(1.0, np.max(np.abs(found[1]))))
+
+
+def weighted(results):
+    total = tf.zeros([], tf.float64)
+    for y in results:
+        if y.dtype.is_floating or y.dtype.is_complex:
+            weights = np.linspace(0.5, 1.5, int(tf.size(y))).reshape(y.shape)
+            total += tf.reduce_sum(tf.cast(tf.math.real(y), tf.float64) * weights)
+    return total
+
+
+def test_an_operand_that_a_program_did_not_return():
+    q = tf.constant(R.normal(size=(1, 2, 3, 4)))
+
+    @tf.function(autograph=False)
+    def slope(g):
+        out, kept = registry["attention"].call(q + g, q, q, scale=0.5, causal=False)
+        return registry["attention_gradient"].call(g, q, q, q, out, kept, scale=0.5, causal=False, with_scores=False)[0]
+
+    tape, y = recorded(slope, tf.ones_like(q), persistent=True)
+    with pytest.raises(NotImplementedError, match="an operand of ScaledDotProductAttention that a compiled function"):
+        tape.taylor(y, q, 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "op"),
+    [
+        (tf.function(lambda x: tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * x), [0, x])[1]), "Scan"),
+        (tf.function(lambda x: tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * x, lambda: x)), "Case"),
+        (lambda x: tf.autodiff.root(lambda y: y**3 - x, x).x, "Implicit"),
+    ],
+)
+def test_programs_that_are_one_op_are_refused(function, op):
+    x = tf.constant(2.0, tf.float64)
+    tape, y = recorded(function, x, persistent=True)
+    with pytest.raises(NotImplementedError, match=rf"a single op in its place \({op}\)"):
+        tape.taylor(y, x, 2)
     assert tape.gradient(y, x) is not None, "the tape is as it was"
+
+
+def test_an_opaque_custom_gradient_is_refused():
+    @tf.custom_gradient
+    def square(x):
+        return tf.constant(x.numpy() ** 2), lambda g: 2.0 * g * x
+
+    x = tf.constant(2.0)
+    tape, y = recorded(square, x, persistent=True)
+    with pytest.raises(NotImplementedError, match=r"body of this tf.custom_gradient was not recorded"):
+        tape.taylor(y, x, 2)
+    assert float(tape.gradient(y, x)) == 4.0
+
+
+def test_recompute_grad_in_a_compiled_function_is_refused():
+    x = tf.constant(X)
+    tape, y = recorded(tf.function(tf.recompute_grad(network)), x, persistent=True)
+    with pytest.raises(NotImplementedError, match=r"tf.recompute_grad in a compiled function"):
+        tape.taylor(y, x, 2)
+    assert tape.gradient(y, x) is not None
+
+
+def test_a_python_function_is_recorded():
+    x = tf.constant(2.0)
+    tape, y = recorded(tf.function(lambda x: tf.py_function(lambda x: x**3, [x], tf.float32)), x)
+    assert [float(d) for d in tape.taylor(y, x, 3)] == [8.0, 12.0, 12.0, 6.0]
 
 
 def test_custom_gradients_differentiate_their_body():

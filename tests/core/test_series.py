@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,40 @@ def test_op_table(row: Row, sample: Sample):
     function = row.function or row.op.call
     found, expected = along(lambda *xs: function(*xs, **sample.attrs), list(sample.args), 3)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * max(1.0, np.max(np.abs(expected))))
+
+
+ORDER = 10
+ELEMENTWISE = [
+    pytest.param(row, id=row.name, marks=[pytest.mark.slow] if row.name in ("igamma", "igammac") else [])
+    for row in ROWS.values()
+    if row.op.elementwise and row.differentiable and row.error is None and not row.name.endswith("_sample")
+]
+"""Without random numbers, which are no smooth function of their parameters."""
+
+
+@pytest.mark.parametrize("row", ELEMENTWISE)
+def test_high_orders_of_elementwise_ops(row: Row):
+    """The polynomial gives the function at a point nearby, as far as its last terms are small."""
+    sample = next(s for s in row.samples if all(a.size for a in s.args))
+    function = row.function or row.op.call
+    moving = [a.dtype.kind == "f" and i not in row.constants for i, a in enumerate(sample.args)]
+    r = np.random.default_rng(3)
+    steps = [r.uniform(0.01, 0.03, a.shape) if moves else None for a, moves in zip(sample.args, moving, strict=True)]
+
+    def at(t: Any) -> Any:
+        moved = [tf.constant(a) if d is None else a + t * d for a, d in zip(sample.args, steps, strict=True)]
+        return function(*moved, **sample.attrs)
+
+    t = tf.constant(0.0, tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        y = at(t)
+    derivatives = [np.asarray(d) for d in tape.taylor(y, t, ORDER, unconnected_gradients="zero")]
+    terms = [d / math.factorial(n) for n, d in enumerate(derivatives)]
+    expected = np.asarray(at(tf.constant(1.0, tf.float64)))
+    tail = 10 * (np.abs(terms[-1]) + np.abs(terms[-2]))
+    assert np.all(np.abs(sum(terms) - expected) <= tail + 1e-12 * np.maximum(1.0, np.abs(expected)))
+    assert np.all(tail <= 1e-6 * np.maximum(1.0, np.abs(expected))), "too long a step to show anything"
 
 
 @settings(deadline=None, max_examples=25)

@@ -203,13 +203,15 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
             with stack.use_recorders(watchers):
                 result = f(*args, **kwargs)
 
-            def grad(*upstream: Any, variables: Any = ()) -> Any:
+            def run_again() -> tuple[Tape, Any, Any]:
                 with Tape() as tape:
                     # A new tensor for every argument, so that one that is passed twice has two gradients.
                     own = nest.map_structure(_copied, args)
-                    tensors = [t for t in nest.flatten(own) if isinstance(t, Tensor)]
-                    tape.watch(tensors)
-                    again = f(*own, **kwargs)
+                    tape.watch([t for t in nest.flatten(own) if isinstance(t, Tensor)])
+                    return tape, own, f(*own, **kwargs)
+
+            def grad(*upstream: Any, variables: Any = ()) -> Any:
+                tape, own, again = run_again()
                 sources = [*nest.flatten(own), *variables]
                 requested = [s for s in sources if isinstance(s, (Tensor, Variable))]
                 gradients = tape.gradient(
@@ -221,6 +223,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
                 flat = grads[:count]
                 return (flat, grads[count:]) if variables else flat
 
+            setattr(grad, "run_again", run_again)  # noqa: B010 - for Taylor mode
             return result, grad
 
         return once(*args)

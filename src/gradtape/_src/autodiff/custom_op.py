@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src import nest
 from gradtape._src.arrays.batched import Batched, EscapeError
 from gradtape._src.conversion import convert, wrap
+from gradtape._src.core.expansion import SeriesCall
 from gradtape._src.core.observe import in_rule
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.structure import dense
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.interrupts import setting
-from gradtape._src.tensor import Tensor
+from gradtape._src.tensor import CONSTANT, Tensor
 
 _GradFn = Callable[[list[Tensor]], list[Any]]
 
@@ -89,6 +91,34 @@ def _jvp_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tang
     return found if any(t is not None for t in found) else None
 
 
+def _series_custom(call: SeriesCall) -> Any:
+    """Taylor mode differentiates the ops of the body, too."""
+    found = [call.series.get(uid) for uid in call.record.attrs["body"]]
+    if any(x is not None for x in found):
+        return found
+    own: Any = call.record.attrs["call"]
+    run_again = getattr(getattr(own, "grad_fn", None), "run_again", None)
+    if run_again is None:
+        raise NotImplementedError(
+            "Taylor mode needs the ops of a function, and the body of this tf.custom_gradient was not recorded. "
+            "Compute its result by ops of gradtape, without stop_recording or tf.stop_gradient; nested tapes use its "
+            "gradient."
+        )
+    try:
+        tape, args, results = run_again()
+    except Exception as error:
+        if not getattr(error, "is_out_of_scope", False):
+            raise
+        raise NotImplementedError(
+            "Taylor mode does not go through tf.recompute_grad in a compiled function: its arguments exist only "
+            "inside. Open the tape inside of the function, or call its `python_function`."
+        ) from None
+    inputs = [leaf.uid if isinstance(leaf, Tensor) else CONSTANT for leaf in nest.flatten(args)]
+    inputs += [variable.uid for variable in own.variables]
+    outputs = [convert(leaf).uid for leaf in nest.flatten(results)]
+    return call.inside(tape._recording.records, tape._recording.tracked, inputs, outputs)
+
+
 CUSTOM = Op(
     "custom_gradient",
     (),
@@ -99,6 +129,7 @@ CUSTOM = Op(
     may_raise=True,
     trusted=True,
     structure=dense,
+    series=_series_custom,
     category="other",
     names=("custom_gradient",),
     doc="A function with a gradient of its own.",

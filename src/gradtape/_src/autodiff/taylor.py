@@ -15,9 +15,9 @@ from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of
 from gradtape._src.autodiff.directional import direction
 from gradtape._src.autodiff.rows import chunks, next_level, only_tensor, or_zeros, row_bytes
 from gradtape._src.conversion import wrap
-from gradtape._src.core.primitive import numpy_dtype, registry
-from gradtape._src.core.series import Series, constant, extend, scaled, sum_over_directions
-from gradtape._src.core.tape import Record
+from gradtape._src.core.expansion import expand
+from gradtape._src.core.primitive import numpy_dtype
+from gradtape._src.core.series import Series, scaled, sum_over_directions
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable.growing import refuse_tangents
@@ -159,92 +159,13 @@ def _zeros(target: Any) -> Any:
     return namespace_of(array).zeros_like(array)
 
 
-# -- the pass over the records ---------------------------------------------------------------------------------------
 def _expanded(
     recording: Recording, start: dict[int, Series], targets: Sequence[Any], order: int, traced: bool
 ) -> dict[int, Series]:
-    """The series of targets, by uid, given those of sources; record by record, as far as `order`."""
+    """The series of targets, by uid, given those of sources."""
     refuse_tangents(recording.records, start)
     recording.use_formulas(frozenset(start))
-    series, found = dict(start), {}
-    wanted = {target.uid for target in targets}
-    found = {uid: x for uid, x in start.items() if uid in wanted}
-    ends = _last_uses(recording.records)
-    for i, entry in enumerate(recording.records if traced else list(recording.records)):
-        record = Record.of(entry)
-        outputs = record.output if type(record.output) is tuple else (record.output,)
-        if record.op.differentiable and any(uid in series for uid in record.inputs):
-            for uid, out in zip(outputs, _pushed(record, outputs, series, recording.tracked, traced), strict=True):
-                if out is None:
-                    continue
-                if uid in start:  # a source that is the result of an op: by itself, and by what it is made of
-                    out = out.moved(start[uid][1])
-                out[order]
-                series[uid] = out
-                if uid in wanted:
-                    found[uid] = out
-        for uid in ends.get(i, ()):
-            series.pop(uid, None)
-    return found
-
-
-def _last_uses(records: Sequence[Any]) -> dict[int, list[int]]:
-    """Position of a record -> the uids that no later one reads."""
-    last: dict[int, int] = {}
-    for i, record in enumerate(records):
-        record = Record.of(record)
-        for uid in record.inputs:
-            last[uid] = i
-        for uid in record.attrs.get("body", ()) if record.op.name == "custom_gradient" else ():
-            last[uid] = i
-    ends: dict[int, list[int]] = {}
-    for uid, i in last.items():
-        ends.setdefault(i, []).append(uid)
-    return ends
-
-
-def _pushed(
-    record: Record, outputs: Sequence[int], series: dict[int, Series], shapes: Any, traced: bool
-) -> Sequence[Series | None]:
-    """The series of the outputs of a record."""
-    op, inputs, _, values, attrs, dtype = record
-    if op.name not in registry or op.name == "custom_gradient":
-        return _through_program(record, outputs, series, shapes)
-    dtypes = dtype if type(dtype) is tuple else (dtype,)
-    saved = [None if v is None else v if traced else v.array for v in values]
-    saved += [None] * (len(inputs) + len(outputs) - len(saved))
-    args = []
-    for uid, value in zip(inputs, saved, strict=False):
-        if uid in series:
-            series[uid].set_value(value)
-            args.append(series[uid])
-        else:  # what the rules do not need was not saved, and is not read
-            args.append(Series((), np.dtype(np.float32), [None]) if value is None else constant(value))
-    outs = [
-        Series(shapes[uid], kind, [value]) if uid in shapes else None
-        for uid, kind, value in zip(outputs, dtypes, saved[len(inputs) :], strict=True)
-    ]
-    known = [out if out is not None else Series((), np.dtype(np.int32), [None]) for out in outs]
-    extend(op, args, attrs, known)
-    return outs
-
-
-def _through_program(
-    record: Record, outputs: Sequence[int], series: dict[int, Series], shapes: Any
-) -> Sequence[Series | None]:
-    """The series of a record that stands for a whole function: those of its body, if the tape has its ops."""
-    op, inputs, _, _, attrs, _ = record
-    if op.name == "identity_n":
-        return [series.get(uid) for uid in inputs[: attrs["count"]]]
-    if op.name == "custom_gradient":
-        found = [series.get(uid) for uid in attrs["body"]]
-        if any(x is not None for x in found):
-            return found
-    raise NotImplementedError(
-        f"Taylor mode needs the ops of a function, and this tape has one as a single op ({op.tf_name}). Open the tape "
-        "inside of a tf.function, or call its `python_function` under the tape; in the place of tf.recompute_grad(f), "
-        "call f. Nested tapes differentiate such calls to any order."
-    )
+    return expand(recording.records, recording.tracked, start, [t.uid for t in targets], order, traced)
 
 
 def _derivatives(found: Series | None, target: Any, order: int, policy: UnconnectedGradients) -> list[Any]:

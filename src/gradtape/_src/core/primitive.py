@@ -72,6 +72,7 @@ class Op:
     `hazards` name what makes NaN or infinity of finite numbers, or NaN of infinite ones: see `HAZARDS`.
     `nan_free` says that finite numbers never give NaN, `moves_only` that it gives nothing but numbers it was given.
     `structure` says which elements of its inputs an element of an output can depend on: see `core/structure.py`.
+    `series` is the rule of Taylor mode of a record of a whole program: see `core/expansion.py`.
     `sparse` says that TensorFlow's function maps the values of a sparse tensor too.
     `instead` advises what to use in the place of an op without a derivative.
     """
@@ -109,6 +110,7 @@ class Op:
         "rewrite",
         "rules",
         "saves",
+        "series",
         "sparse",
         "structure",
         "tf_name",
@@ -159,13 +161,15 @@ class Op:
         moves_only: bool = False,
         sparse: bool = False,
         structure: Callable[[Any], Any] | None = None,
+        series: Callable[[Any], Any] | None = None,
         instead: str = "",
     ) -> None:
         # What it is
         self.name, self.args, self.outputs = name, tuple(args), outputs
         self.elementwise, self.linear, self.kinds, self.hinted = elementwise, linear, kinds, hinted
         self.multilinear, self.inverts = multilinear, inverts
-        self.may_raise, self.unregistered, self.structure, self.explain = may_raise, unregistered, structure, explain
+        self.may_raise, self.unregistered, self.explain = may_raise, unregistered, explain
+        self.structure, self.series = structure, series
         # Its derivatives: a rule for each input or one for all of them, and what a record saves for them
         self.rules, self.jvp, self.trusted = tuple(rules), jvp, trusted
         self.vjp_all, self.vjp_all_saves, self.vjp_all_zeros = vjp_all, vjp_all_saves, vjp_all_zeros
@@ -241,7 +245,12 @@ class Op:
 
 
 def program_op(
-    name: str, tf_name: str, vjp_all: Rule, jvp: Rule | None = None, structure: Callable[[Any], Any] | None = None
+    name: str,
+    tf_name: str,
+    vjp_all: Rule,
+    jvp: Rule | None = None,
+    structure: Callable[[Any], Any] | None = None,
+    series: Callable[[Any], Any] | None = None,
 ) -> Op:
     """The op of records that stand for a whole program: a call, a branch, a loop, a function in Python.
 
@@ -259,6 +268,7 @@ def program_op(
         trusted=True,
         listed=False,
         structure=structure,
+        series=series,
     )
 
 

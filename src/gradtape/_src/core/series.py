@@ -32,6 +32,29 @@ Shape = tuple[int, ...]
 Coefficient = Callable[[int], Any]
 
 
+class Unsaved:
+    """In the place of a value that a compiled program did not return: most of them are never read."""
+
+    __slots__ = ("dtype", "op", "shape")
+
+    def __init__(self, op: Op, shape: Shape, dtype: Any) -> None:
+        self.op, self.shape, self.dtype = op, shape, dtype
+
+    @property
+    def array(self) -> Unsaved:
+        """As of a tensor."""
+        return self
+
+    def error(self) -> Exception:
+        """What reading it raises."""
+        error: Any = NotImplementedError(
+            f"Taylor mode needs an operand of {self.op.tf_name} that a compiled function did not return, because "
+            "gradients do not need it. Open the tape inside of the function, or call its `python_function`."
+        )
+        error.is_out_of_scope = True  # not what a kernel raised: it stays what it is
+        return error
+
+
 class Series:
     """The coefficients of a power series, each computed when it is first read.
 
@@ -61,7 +84,15 @@ class Series:
         """Coefficient n; None if it is zero."""
         while len(self._known) <= n and self._coefficient is not None:
             self._known.append(self._coefficient(len(self._known)))
-        return self._known[n] if n < len(self._known) else None
+        found = self._known[n] if n < len(self._known) else None
+        if type(found) is Unsaved:
+            raise found.error()
+        return found
+
+    @property
+    def value(self) -> Any:
+        """The first coefficient; None if it is not known."""
+        return None if not self._known or type(self._known[0]) is Unsaved else self._known[0]
 
     def define(self, coefficient: Coefficient) -> None:
         """Say how coefficients behind the known ones are computed."""
@@ -69,7 +100,7 @@ class Series:
 
     def set_value(self, value: Any) -> None:
         """Set the first coefficient, if a tape did not keep it with the op that computed it."""
-        if self._known[0] is None:
+        if self.value is None:
             self._known[0] = value
 
     def moved(self, direction: Any) -> Series:
@@ -188,7 +219,7 @@ def extend(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence
 def _define(outs: Sequence[Series], coefficients: Coefficient) -> None:
     """Results of one primitive: coefficient n of all of them together."""
     if len(outs) == 1:
-        outs[0].define(lambda n: _only(coefficients(n)))
+        outs[0].define(lambda n: _repeated(_only(coefficients(n)), outs[0].shape))
         return
     found: dict[int, Any] = {}
 
@@ -199,6 +230,13 @@ def _define(outs: Sequence[Series], coefficients: Coefficient) -> None:
 
     for i, out in enumerate(outs):
         out.define(partial(nth, i))
+
+
+def _repeated(coefficient: Any, shape: Shape) -> Any:
+    """A coefficient in the shape of its series: it has the shape of the operands that vary, which may be smaller."""
+    if coefficient is None or tuple(coefficient.shape) == shape:
+        return coefficient
+    return namespace_of(coefficient).broadcast_to(coefficient, shape=shape)
 
 
 def _only(value: Any) -> Any:
@@ -218,7 +256,7 @@ def _linear(op: Op, args: Sequence[Series], attrs: dict[str, Any], n: int, fixed
 
 
 def _zero_like(x: Series) -> Any:
-    return 0 if np.isscalar(x[0]) else np.zeros(x.shape, x.dtype)  # a Python number has no dtype of its own
+    return 0 if np.isscalar(x.value) else np.zeros(x.shape, x.dtype)  # a Python number has no dtype of its own
 
 
 def _product(op: Op, args: Sequence[Series], attrs: dict[str, Any], n: int) -> Any:
@@ -246,6 +284,8 @@ def _solution(op: Op, args: Sequence[Series], attrs: dict[str, Any], out: Series
 
 def _term(product: Callable[..., Any], args: Sequence[Series], share: Sequence[int]) -> Any:
     """One product of coefficients; if `collapsed`, of two that have a row for each direction the sum of the rows."""
+    if any(a[k] is None for a, k in zip(args, share, strict=True) if k > 0):
+        return None
     factors = [a[k] for a, k in zip(args, share, strict=True)]
     if any(c is None for c in factors):
         return None
@@ -302,7 +342,7 @@ def _slopes(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequenc
     outputs = tuple(range(len(args) + 1, len(args) + len(outs) + 1))
     slots = [*args, *outs]
     saved = op.vjp_all_saves if op.vjp_all is not None else op.saves
-    traced = not op.elementwise and any(_is_recorded(a[n]) for a in args for n in range(2))
+    traced = not op.elementwise and any(_is_recorded(a.value) or _is_recorded(a[1]) for a in args)
     values = tuple([_wrapped(x) if slot in saved else None for slot, x in enumerate(slots)])
     dtypes = tuple([out.dtype for out in outs])
     several = bool(op.outputs)

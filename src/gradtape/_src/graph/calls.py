@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradtape._src.arrays.dimensions import Sizes
-from gradtape._src.arrays.symbolic import zeros
+from gradtape._src.arrays.dimensions import Sizes, evaluated
+from gradtape._src.arrays.symbolic import Symbolic, zeros
 from gradtape._src.conversion import wrap
 from gradtape._src.core import dispatch
-from gradtape._src.core.primitive import program_op
+from gradtape._src.core.expansion import SeriesCall
+from gradtape._src.core.primitive import Op, program_op
+from gradtape._src.core.series import Unsaved
 from gradtape._src.core.structure import OpCall, Propagation, dense
-from gradtape._src.core.tape import active_recorders
+from gradtape._src.core.tape import Record, active_recorders
 from gradtape._src.graph.checks import NONE
 from gradtape._src.graph.program import to_numpy
 from gradtape._src.graph.trace import Trace, as_tensor, modes_of, record, tracked_shape, unbatched
@@ -206,9 +208,62 @@ def _structure_of_link(call: OpCall) -> Any:
     return tuple(call.dense_input(i) for i in range(call.attrs["count"]))
 
 
-LINK = program_op("identity_n", "IdentityN", _vjp_of_link, _jvp_of_link, _structure_of_link)
-CALL = program_op("function", "PartitionedCall", _vjp_of_call, _jvp_of_call, _structure_of_call)
-PART = program_op("part", "PartitionedCall", _vjp_of_part, _jvp_of_part, _structure_of_call)
+def _series_of_link(call: SeriesCall) -> Any:
+    return call.given[: call.record.attrs["count"]]
+
+
+def _series_of_call(call: SeriesCall) -> Any:
+    """Taylor mode goes through the tape of the function, with what the first program returned as values."""
+    derivative: Derivative = call.record.attrs["derivative"]
+    return _series_inside(call, derivative, call.record.values)
+
+
+def _series_of_part(call: SeriesCall) -> Any:
+    """The same for a part of a trace, which is run again with residuals."""
+    traced, sizes, passed = (call.record.attrs[name] for name in ("traced", "sizes", "passed"))
+    tensors = call.record.values
+    needs = [None if x is None else x.shape for x in call.given]
+    derivative = _derivative_of_part(traced, tensors, needs, passed, forward=False)
+    _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
+    return _series_inside(call, derivative, residuals)
+
+
+def _series_inside(call: SeriesCall, derivative: Derivative, residuals: Sequence[Any]) -> list[Any]:
+    """The series of the outputs of a call; residuals are not differentiated."""
+    traced = derivative.traced
+    if traced.graph.root.dynamic_sizes:
+        raise NotImplementedError(
+            "Taylor mode does not go through a compiled function in which shapes depend on values. Open the tape "
+            "inside of the function, or call its `python_function`."
+        )
+    sizes = dict(call.record.attrs["sizes"] or ())
+    known = {id(r.symbol): value for r, value in zip(derivative.residuals, residuals, strict=True)}
+    records = [_with_values(entry, known, sizes) for entry in traced.trace.records]
+    shapes = {uid: evaluated(shape, sizes) for uid, shape in traced.trace.tracked.items()}
+    targets = [t.uid for t in traced.outputs]
+    found = call.inside(records, shapes, traced.inner_uids(), targets)
+    return [*found, *[None] * (len(call.outputs) - len(found))]
+
+
+def _with_values(entry: Record, known: dict[int, Any], sizes: dict[str, int]) -> Record:
+    """A record of a trace, with arrays in the place of symbols."""
+    values = [None if v is None else _value_of(entry.op, v, known, sizes) for v in entry.values]
+    attrs = {name: evaluated(value, sizes) for name, value in entry.attrs.items()} if sizes else entry.attrs
+    return entry._replace(values=tuple(values), attrs=attrs)
+
+
+def _value_of(op: Op, tensor: Tensor, known: dict[int, Any], sizes: dict[str, int]) -> Any:
+    if type(tensor.array) is not Symbolic:
+        return tensor
+    found = known.get(id(tensor.array))
+    if found is None:
+        return Unsaved(op, evaluated(tuple(tensor.array.shape), sizes), tensor.array.dtype)
+    return found
+
+
+LINK = program_op("identity_n", "IdentityN", _vjp_of_link, _jvp_of_link, _structure_of_link, _series_of_link)
+CALL = program_op("function", "PartitionedCall", _vjp_of_call, _jvp_of_call, _structure_of_call, _series_of_call)
+PART = program_op("part", "PartitionedCall", _vjp_of_part, _jvp_of_part, _structure_of_call, _series_of_part)
 
 
 # A call is a function of every namespace: a backward pass makes it with raw arrays, batches or recorded tensors.

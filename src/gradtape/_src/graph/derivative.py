@@ -22,6 +22,7 @@ from gradtape._src.core import tape as stack
 from gradtape._src.core.dispatch import tensor_namespace
 from gradtape._src.core.fast.backward import traced_backward_pass
 from gradtape._src.core.jvp import push
+from gradtape._src.core.primitive import registry
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.graph.trace import Modes, Residual, Shape, Trace, as_tensor, tracked_shape
@@ -63,13 +64,26 @@ class Derivative:
         traced = self.traced
         seeds = [t for t in traced.outputs if is_differentiable(t.array)]
         # Derivatives of derivatives have cotangents of residuals, too. What they need lies on the same paths, and is
-        # among the residuals already; closures of custom gradients are the exception: for them, until nothing new
-        # turns up.
+        # among the residuals already. The exceptions are ops with several outputs, whose rule may need more for another
+        # output, and closures of custom gradients: for them, until nothing new turns up.
         program = BackwardProgram(traced, seeds, self.wanted, shapes, None, self.connected)
         self.connected = self.connected | program.reached
         self._keep(program, shapes)
         while self._add(program.residuals) and traced.trace.may_raise:
             program = BackwardProgram(traced, [*seeds, *self._targets(self.residuals, ())], self.wanted, shapes)
+        self._add(self._saved_with_several_outputs())
+
+    def _saved_with_several_outputs(self) -> list[Residual]:
+        """What the ops save of which an output is a residual, beside others."""
+        uids = {r.uid for r in self.residuals if r.uid}
+        owners = _owners(self.traced)
+        found = []
+        for op, _, output, values, _, _ in self.traced.trace.records:
+            if op.outputs and op.name in registry and not uids.isdisjoint(output):
+                symbols = [v.array for v in values if v is not None and type(v.array) is Symbolic]
+                own = [symbol for symbol in symbols if symbol.graph is self.traced.graph]
+                found += [Residual(symbol, uid) for symbol in own for uid in owners.get(id(symbol), (0,))]
+        return found
 
     def _of_changing_sizes(self) -> frozenset[int]:
         """The inputs of a loop's body whose sizes change: where no output depends on one it gets zeros, of a shape that
@@ -418,19 +432,25 @@ class ForwardProgram:
         self.traced = traced.derived(graph, trace, [*inputs, *directions], outputs)
 
 
-def _residuals(traced: Traced, graph: Graph, outputs: Sequence[Tensor]) -> tuple[list[Residual], list[Tensor]]:
-    """What the second graph takes from the first one, and the same as its inputs."""
-    owners: dict[int, dict[int, None]] = {}  # the tensors that hold an array
+def _owners(traced: Traced) -> dict[int, dict[int, None]]:
+    """The uids of the tensors that hold an array, by its id."""
+    owners: dict[int, dict[int, None]] = {}
     for uid, array in traced.trace.arrays.items():
         owners.setdefault(id(array), {})[uid] = None
     for tensor in traced.inputs:
         owners.setdefault(id(tensor.array), {})[tensor.uid] = None
     for state in traced.graph.variables.values():
         owners.setdefault(id(state.read), {})[state.variable.uid] = None
+    return owners
+
+
+def _residuals(traced: Traced, graph: Graph, outputs: Sequence[Tensor]) -> tuple[list[Residual], list[Tensor]]:
+    """What the second graph takes from the first one, and the same as its inputs."""
+    owners = _owners(traced)
     residuals, inputs = [], []
     for feed in graph.feeds:
         if feed.kind == "array" and type(feed.value) is Symbolic and feed.value.graph is traced.graph:
-            for uid in owners.get(id(feed.value), {0: None}):
+            for uid in owners.get(id(feed.value), (0,)):
                 residuals.append(Residual(feed.value, uid))
                 inside = Tensor()
                 inside.array, inside.uid = feed.symbol, uid

@@ -127,7 +127,7 @@ xlog1py = binary(
     example=("tf.math.xlog1py([0.0, 2.0], [-1.0, 1.0])", "[0.     1.3863]"), hazards=("log",),
 )  # fmt: skip
 xdivy = binary(
-    "xdivy", lambda g, x, y, xp: g * xp.xdivy(_is_nonzero(x, xp), y), lambda g, x, y, xp: -g * xp.xdivy(x, y * y),
+    "xdivy", lambda g, x, y, xp: g * xp.xdivy(_is_nonzero(x, xp), y), lambda g, out, y, xp: -g * xp.xdivy(out, y),
     kinds="fc", kernel=elementwise.xdivy,
     names=("math.xdivy",), doc="x / y, and 0 where x is 0.",
     example=("tf.math.xdivy([0.0, 1.0], [0.0, 4.0])", "[0.   0.25]"), hazards=("division",),

@@ -12,6 +12,7 @@ from typing import Any
 
 from gradtape._src import errors
 from gradtape._src.core.dispatch import record
+from gradtape._src.core.expansion import SeriesCall
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.structure import OpCall
 from gradtape._src.core.tape import Record, active_stack, use_recorders
@@ -31,7 +32,11 @@ def _structure_of_read(call: OpCall) -> Any:
     return (call.dense_input(0),)
 
 
-READ = program_op("identity_n", "ReadVariableOp", _vjp_of_read, _jvp_of_read, _structure_of_read)
+def _series_of_read(call: SeriesCall) -> Any:
+    return call.given
+
+
+READ = program_op("identity_n", "ReadVariableOp", _vjp_of_read, _jvp_of_read, _structure_of_read, _series_of_read)
 
 
 grown: set[int] = set()
