@@ -12,7 +12,16 @@ from hypothesis import given, settings, strategies as st
 from random_programs import programs
 
 import gradtape as tf
-from gradtape._src.autodiff.coloring import Pattern, color_both, color_columns, color_symmetric, readable
+from gradtape._src.arrays import numpy_namespace
+from gradtape._src.autodiff.coloring import (
+    Pattern,
+    color_acyclic,
+    color_both,
+    color_columns,
+    color_symmetric,
+    readable,
+    substitution,
+)
 from gradtape._src.core.index_sets import IndexSets
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -44,6 +53,10 @@ def test_problems_of_the_benchmarks(name):
     plan = tape.sparsity(y, x, order=order)
     np.testing.assert_allclose(dense(derivative(y, x, sparse=plan)), expected, rtol=1e-12, atol=1e-12)
     assert plan.passes < len(start)
+    if order == 2:
+        other = tape.sparsity(y, x, order=2, mode="acyclic")
+        assert other.passes < plan.passes
+        np.testing.assert_allclose(dense(tape.hessian(y, x, sparse=other)), expected, atol=1e-12 * np.max(expected))
     if order == 1:
         assert np.array_equal(plan.to_dense(), expected != 0)
         for mode in ("forward", "reverse", "both"):
@@ -145,6 +158,15 @@ def test_a_plan_is_used_again_and_checked():
         (lambda t, y, x: t.sparsity(y, x, order=3), ValueError, "order is 1 .a Jacobian. or 2"),
         (lambda t, y, x: t.sparsity(y, x, mode="symmetric"), ValueError, "not for derivatives of order 1"),
         (lambda t, y, x: t.sparsity(tf.reduce_sum(y), x, order=2, mode="reverse"), ValueError, "order 2"),
+        (lambda t, y, x: t.sparsity(y, x, mode="acyclic"), ValueError, "not for derivatives of order 1"),
+        (lambda t, y, x: t.sparsity(y, x, batch=True), ValueError, r"Shape \(9,\) must have rank at least 2"),
+        (
+            lambda t, y, x: t.sparsity(y, [x, x], batch=True),
+            ValueError,
+            "of one source; received order=1 and 2 sources",
+        ),
+        (lambda t, y, x: t.batch_jacobian(y, x, sparse=True), ValueError, "must have rank at least 2"),
+        (lambda t, y, x: t.jacobian(y, x, sparse=t.sparsity(tf.reduce_sum(y), x, order=2)), ValueError, "order=2, for"),
         (lambda t, y, x: t.sparsity(tf.cast(y, tf.complex128), x), TypeError, "complex128"),
         (lambda t, y, x: t.sparsity([y, y], x), TypeError, "`target` should be one Tensor"),
     ],
@@ -225,6 +247,85 @@ def test_ops_without_known_structure_are_named():
     assert plan.dense_ops == ("custom_gradient",)
     assert plan.mode == "reverse"
     np.testing.assert_allclose(dense(tape.jacobian(y, x, sparse=plan)), tape.jacobian(y, x))
+
+
+# -- batches -----------------------------------------------------------------------------------------------------------
+def in_rows(x: Any) -> Any:
+    """Of each row of a matrix a few products, and the sum."""
+    return tf.concat([tf.sin(x[:, 1:]) * x[:, :-1] ** 2, tf.reduce_sum(x, 1, keepdims=True)], 1)
+
+
+def mixed_rows(x: Any) -> Any:
+    return in_rows(x) + tf.reduce_mean(x**2, 0, keepdims=True)
+
+
+def matrices(n: int = 4) -> tf.Variable:
+    return tf.Variable(np.random.default_rng(2).normal(size=(n, 6)))
+
+
+@pytest.mark.parametrize("function", [in_rows, mixed_rows, lambda x: tf.reshape(in_rows(x)[:, :4], (-1, 2, 2))])
+def test_jacobians_of_a_batch(function):
+    x = matrices()
+    with tf.GradientTape(persistent=True) as tape:
+        y = function(x)
+    expected = tape.batch_jacobian(y, x).numpy()
+    found = tape.batch_jacobian(y, x, sparse=True)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(dense(found), expected)
+    plan = tape.sparsity(y, x, batch=True, mode="reverse")
+    assert plan.passes < expected[0].size // 6
+    np.testing.assert_allclose(dense(tape.batch_jacobian(y, x, sparse=plan)), expected)
+
+
+def test_modes_and_formats_of_a_batch():
+    x = matrices()
+    with tf.GradientTape(persistent=True) as tape:
+        y, mixed = in_rows(x), mixed_rows(x)
+    expected = tape.batch_jacobian(y, x).numpy()
+    plans = {mode: tape.sparsity(y, x, batch=True, mode=mode) for mode in ("reverse", "forward", "both")}
+    assert [plan.passes for plan in plans.values()] == [3, 6, 3]
+    assert repr(plans["reverse"]) == "<sparsity of a 6 x 6 Jacobian (4 of them): 64 entries, 3 reverse passes>"
+    for plan in plans.values():
+        np.testing.assert_allclose(dense(tape.batch_jacobian(y, x, sparse=plan)), expected)
+    blocks = tape.batch_jacobian(y, x, sparse="scipy").toarray().reshape(4, 6, 4, 6)
+    np.testing.assert_allclose(np.stack([blocks[i, :, i] for i in range(4)]), expected)
+    assert np.count_nonzero(blocks) == np.count_nonzero(expected)
+    with pytest.raises(ValueError, match=r"mode='forward' is not for a batch in which examples depend on each other"):
+        tape.sparsity(mixed, x, batch=True, mode="forward")
+    with pytest.raises(ValueError, match=r"made with batch=True, for tape.batch_jacobian, not tape.jacobian"):
+        tape.jacobian(y, x, sparse=plans["reverse"])
+    with pytest.raises(ValueError, match=r"made with batch=False, for tape.jacobian, not tape.batch_jacobian"):
+        tape.batch_jacobian(y, x, sparse=tape.sparsity(y, x))
+
+
+def test_a_batch_without_examples_or_without_a_path():
+    x, y = matrices(0), tf.zeros((4, 2), tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        z = in_rows(x)
+    assert tape.batch_jacobian(z, x, sparse=True).shape == (0, 6, 6)
+    found = tape.batch_jacobian(y, matrices(), sparse=True)
+    assert (found.shape, len(found.values)) == ((4, 2, 6), 0)
+
+
+def test_batches_under_other_tapes_and_in_functions():
+    def norm(x: Any, sparse: bool) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = in_rows(x)
+        found = tape.batch_jacobian(y, x, sparse=sparse)
+        return tf.reduce_sum((found.values if sparse else found) ** 2)
+
+    x = tf.constant(matrices())
+    slopes = []
+    for function in (norm, tf.function(norm)):
+        for sparse in (False, True):
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                value = function(x, sparse)
+            slopes.append([value, outer.gradient(value, x)])
+    for other in slopes[1:]:
+        for one, expected in zip(other, slopes[0], strict=True):
+            np.testing.assert_allclose(one, expected)
 
 
 # -- nested tapes and functions ----------------------------------------------------------------------------------------
@@ -332,6 +433,46 @@ def test_entries_of_symmetric_matrices_can_be_read_at_one_of_two_places(pattern)
     for k, (i, j) in enumerate(zip(pattern.rows, pattern.columns, strict=True)):
         assert alone[k] or alone[mirror[j, i]]
     assert colors.max(initial=0) <= color_columns(pattern).max(initial=0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(pattern=patterns(symmetric=True), seed=st.integers(0, 1000))
+def test_entries_of_symmetric_matrices_follow_from_sums_over_trees(pattern, seed):
+    colors = color_acyclic(pattern)
+    off = pattern.rows != pattern.columns
+    assert (colors[pattern.rows[off]] != colors[pattern.columns[off]]).all()
+    matrix = np.zeros(pattern.shape)
+    matrix[pattern.rows, pattern.columns] = np.random.default_rng(seed).integers(1, 100, len(pattern.rows))
+    matrix = matrix + matrix.T
+    sums = matrix @ (colors[:, None] == np.arange(colors.max() + 1))
+    found = substitution(pattern, colors)
+    read = sums[found.position, found.color]
+    entries = found.entries(numpy_namespace, read, read.dtype)
+    np.testing.assert_array_equal(entries, matrix[pattern.rows, pattern.columns])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_acyclic_coloring_under_other_tapes_and_in_functions(dtype):
+    def norm(x: Any, mode: str) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.sin(x[1:]) * x[:-1] ** 2)
+        plan = tape.sparsity(y, x, order=2, mode=mode)
+        assert plan.passes == (2 if mode == "acyclic" else 3)
+        return tf.reduce_sum(tape.hessian(y, x, sparse=plan).values ** 2)
+
+    x = tf.constant(np.linspace(0.1, 1.0, 9, dtype=dtype))
+    slopes = []
+    for function in (norm, tf.function(norm)):
+        for mode in ("symmetric", "acyclic"):
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                value = function(x, mode)
+            assert value.dtype.name == dtype
+            slopes.append([value, outer.gradient(value, x)])
+    for other in slopes[1:]:
+        for one, expected in zip(other, slopes[0], strict=True):
+            np.testing.assert_allclose(one, expected, rtol=1e-5 if dtype == "float32" else 1e-12)
 
 
 def test_an_arrow_needs_both_directions():

@@ -3,7 +3,8 @@
 Columns that have no row in common can be added up without loss: each number of the sum belongs to one of them. Columns
 of one color are computed in one pass, so that a Jacobian costs as many passes as there are colors. For a symmetric
 matrix fewer colors suffice, because each number may be read from its own place or from the transposed one (a star
-coloring). With both directions, some rows are computed by rows and the rest by columns.
+coloring), and fewer still if numbers may be computed from sums that others are known of (an acyclic coloring). With
+both directions, some rows are computed by rows and the rest by columns.
 
 Every coloring is checked: `readable` says from which pass each entry can be read.
 """
@@ -152,6 +153,133 @@ def _star(pattern: Pattern) -> Array:
             color += 1
         colors[v] = color
     return np.array(colors, np.int64)
+
+
+def color_acyclic(pattern: Pattern) -> Array:
+    """A color for each column of a symmetric matrix: neighbors differ, and every cycle has three colors.
+
+    Greedy, as by Gebremedhin, Tarafdar, Manne and Pothen (2007): the vertices of any two colors form trees, and a
+    vertex may not get a color that would join two of its neighbors in one tree.
+    """
+    off = pattern.rows != pattern.columns
+    near = _lists(pattern.rows[off], pattern.columns[off], pattern.shape[0])
+    colors = [-1] * len(near)
+    trees = _Trees()
+    tree_of: list[dict[int, int]] = [{} for _ in near]  # of a vertex and another color: the tree with both colors
+    for v in sorted(range(len(near)), key=lambda v: -len(near[v])):
+        taken, seen = set(), set()
+        for w in near[v]:
+            if colors[w] < 0:
+                continue
+            taken.add(colors[w])
+            for color, tree in tree_of[w].items():
+                key = (color, colors[w], trees.root(tree))
+                if key in seen:
+                    taken.add(color)
+                seen.add(key)
+        color = 0
+        while color in taken:
+            color += 1
+        colors[v] = color
+        for w in near[v]:
+            if colors[w] >= 0:
+                joined = trees.join(tree_of[v].get(colors[w]), tree_of[w].get(color))
+                tree_of[v][colors[w]] = tree_of[w][color] = joined
+    return np.array(colors, np.int64)
+
+
+class _Trees:
+    """Sets of vertices that are joined one after the other (union-find)."""
+
+    def __init__(self) -> None:
+        self._parents: list[int] = []
+
+    def root(self, tree: int) -> int:
+        """The number that stands for a set."""
+        parents = self._parents
+        while parents[tree] != tree:
+            parents[tree] = parents[parents[tree]]
+            tree = parents[tree]
+        return tree
+
+    def join(self, one: int | None, other: int | None) -> int:
+        """The union of two sets, of which one or both may not exist yet."""
+        known = [self.root(tree) for tree in (one, other) if tree is not None]
+        if not known:
+            known = [len(self._parents)]
+            self._parents.append(known[0])
+        self._parents[known[-1]] = known[0]
+        return known[0]
+
+
+class Substitution(NamedTuple):
+    """How the entries of a symmetric matrix follow from its sums over the columns of one color.
+
+    The edges between two colors are trees. The sum that is read at a vertex is that of its edges in one of them, so the
+    edge above a vertex is the sum of what is read below, with signs that alternate from level to level. In the order of
+    a traversal these are neighbors: an entry is the difference of two running sums.
+    """
+
+    color: Array  # of the passes to read from
+    position: Array  # and the rows
+    sign: Array
+    first: Array  # for each entry where its running sum begins
+    last: Array  # and ends
+
+    def entries(self, xp: Any, read: Any, dtype: Any) -> Any:
+        """The entries, from what was read."""
+        wide = xp.astype(read, dtype=np.dtype(np.float64), source=dtype) * self.sign
+        sums = xp.concatenate(np.zeros(1), xp.cumsum(wide, axis=0, exclusive=False, reverse=False), axis=0)
+        below, above = (xp.take(sums, at, axis=0, batch_dims=0) for at in (self.first, self.last))
+        found = (above - below) * self.sign[self.first]
+        return xp.astype(found, dtype=dtype, source=np.dtype(np.float64))
+
+
+def substitution(pattern: Pattern, colors: Array) -> Substitution:
+    """The order in which the entries of an acyclic coloring are computed."""
+    edge = pattern.rows != pattern.columns
+    near: dict[tuple[int, int], list[int]] = {}  # of a vertex and a color: its neighbors of that color
+    for row, column in zip(pattern.rows[edge].tolist(), pattern.columns[edge].tolist(), strict=True):
+        near.setdefault((row, int(colors[column])), []).append(column)
+    reads: list[tuple[int, int, int]] = []  # color, row, sign
+    spans: dict[tuple[int, int], tuple[int, int]] = {}  # of an edge, in both directions
+    done: set[tuple[int, int]] = set()
+    for vertex, color in near:
+        if (vertex, color) not in done:
+            _traverse(vertex, color, colors, near, reads, spans, done)
+    for row in range(pattern.shape[0]):
+        spans[row, row] = (len(reads), len(reads) + 1)
+        reads.append((int(colors[row]), row, 1))
+    places = [spans[place] for place in zip(pattern.rows.tolist(), pattern.columns.tolist(), strict=True)]
+    read_color, position, sign = np.array(reads, np.int64).reshape(-1, 3).T
+    first, last = np.array(places, np.int64).reshape(-1, 2).T
+    return Substitution(read_color, position, sign.astype(float), first, last)
+
+
+def _traverse(
+    root: int,
+    color: int,
+    colors: Array,
+    near: dict[tuple[int, int], list[int]],
+    reads: list[tuple[int, int, int]],
+    spans: dict[tuple[int, int], tuple[int, int]],
+    done: set[tuple[int, int]],
+) -> None:
+    """Visit the tree of a vertex with the edges to one color, each vertex before those below it."""
+    done.add((root, color))
+    pending = [(child, root, -1, False) for child in near[root, color]]
+    while pending:
+        vertex, above, sign, is_left = pending.pop()
+        if is_left:
+            first = spans[vertex, above][0]
+            spans[vertex, above] = spans[above, vertex] = (first, len(reads))
+            continue
+        other = int(colors[above])
+        done.add((vertex, other))
+        spans[vertex, above] = (len(reads), 0)
+        reads.append((other, vertex, sign))
+        pending.append((vertex, above, sign, True))
+        pending += [(child, vertex, -sign, False) for child in near[vertex, other] if child != above]
 
 
 # -- both directions -------------------------------------------------------------------------------------------------

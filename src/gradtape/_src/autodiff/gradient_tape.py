@@ -267,8 +267,14 @@ class Tape(RecordingTape):
         unconnected_gradients: Any = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Gradient:
+        *,
+        sparse: Any = False,
+    ) -> Any:
         """The Jacobian of each row of `target` with respect to the same row of `source`: shape [b, y…, x…].
+
+        With `sparse=True` the result is a `tf.SparseTensor` of the same shape, with `sparse="scipy"` a
+        `scipy.sparse.csr_array` with one block on its diagonal for each row, and `sparse=plan` uses a plan of
+        `sparsity(target, source, batch=True)` again.
 
         >>> import gradtape as tf
         >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
@@ -278,6 +284,8 @@ class Tape(RecordingTape):
         >>> tape.batch_jacobian(y, x).numpy().tolist()
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
+        if sparse is not False:
+            return _sparsities().sparse_batch_jacobian(self, target, source, sparse)
         return _jacobians().batch_jacobian(
             self, target, source, as_policy(unconnected_gradients), parallel_iterations, experimental_use_pfor
         )
@@ -387,6 +395,7 @@ class Tape(RecordingTape):
         mode: str = "auto",
         local: bool = False,
         format: str = "tensor",
+        batch: bool = False,
     ) -> Sparsity:
         """Where the Jacobian (or, with `order=2`, the Hessian) can be different from zero: a plan to compute it.
 
@@ -398,10 +407,12 @@ class Tape(RecordingTape):
           sources: Tensors or variables; several of them are one matrix, side by side.
           order: 1 for `jacobian`, 2 for `hessian`.
           mode: "forward" (passes by columns), "reverse" (by rows), "both" (some rows by rows, the rest by columns) or
-            "auto", the one that needs the fewest passes. Hessians have the mode "symmetric".
+            "auto", the one that needs the fewest passes. Hessians have the mode "symmetric", or on request "acyclic":
+            fewer passes, and entries that are differences of sums, which costs digits where they differ in size.
           local: Whether the pattern holds at this point only: a factor that is zero here then counts as no dependence,
             and so does the branch of `where` that was not taken.
           format: What the results are: "tensor" (`tf.SparseTensor`) or "scipy" (`scipy.sparse.csr_array`).
+          batch: Whether the plan is for `batch_jacobian`.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(tf.range(5.0))
@@ -415,7 +426,9 @@ class Tape(RecordingTape):
         >>> tape.jacobian(y, x, sparse=plan).values.numpy().tolist()
         [1.0, -4.0, 1.0, 1.0, -8.0, 1.0, 1.0, -12.0, 1.0]
         """
-        return _sparsities().sparsity(self, target, sources, order=order, mode=mode, local=local, format=format)
+        return _sparsities().sparsity(
+            self, target, sources, order=order, mode=mode, local=local, format=format, batch=batch
+        )
 
     @overload
     def hvp(
@@ -678,9 +691,9 @@ def _directional() -> Any:
 
 
 def _sparsities() -> Any:
-    from gradtape._src.autodiff import sparsity
+    from gradtape._src.autodiff import sparse_plans
 
-    return sparsity
+    return sparse_plans
 
 
 def _gradient_overrides() -> Any:

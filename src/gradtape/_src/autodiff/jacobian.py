@@ -14,7 +14,17 @@ from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.symbolic import arange
 from gradtape._src.autodiff import directional
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor, seeds_of
-from gradtape._src.autodiff.rows import chunks, joined, next_level, only_tensor, or_zeros, reshaped, row_bytes, rows_of
+from gradtape._src.autodiff.rows import (
+    check_batch,
+    chunks,
+    joined,
+    next_level,
+    only_tensor,
+    or_zeros,
+    reshaped,
+    row_bytes,
+    rows_of,
+)
 from gradtape._src.conversion import wrap
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.interrupts import float_errors_ignored
@@ -171,12 +181,8 @@ def batch_jacobian(
     """See `GradientTape.batch_jacobian`."""
     recording = tape._require_record()
     target, source = only_tensor("target", target), only_tensor("source", source)
+    check_batch(target, source)
     shape, x_shape = tuple(array_of(target).shape), tuple(array_of(source).shape)
-    for have in (shape, x_shape):
-        if len(have) < 2:
-            raise ValueError(f"Shape {have} must have rank at least 2")
-    if shape[0] != x_shape[0]:
-        raise ValueError(f"Need first dimension of target shape ({shape}) and source shape ({x_shape}) to match.")
     if not use_pfor and not tape._persistent:
         raise RuntimeError(
             "GradientTape must be created with persistent=True to compute the batch_jacobian with eager execution "

@@ -28,6 +28,16 @@ def only_tensor(name: str, value: Any) -> Any:
     return value
 
 
+def check_batch(target: Any, source: Any) -> None:
+    """Raise TensorFlow's errors for a target and a source that are no batches of the same size."""
+    shape, x_shape = tuple(array_of(target).shape), tuple(array_of(source).shape)
+    for have in (shape, x_shape):
+        if len(have) < 2:
+            raise ValueError(f"Shape {have} must have rank at least 2")
+    if shape[0] != x_shape[0]:
+        raise ValueError(f"Need first dimension of target shape ({shape}) and source shape ({x_shape}) to match.")
+
+
 def chunks(total: int, unit_bytes: int, requested: int | None) -> list[tuple[int, int]]:
     """Split `total` units of work into spans of the requested size, or of the size that the budget allows."""
     size = requested if requested is not None and requested > 0 else max(1, ROWS_BUDGET // max(unit_bytes, 1))

@@ -1,6 +1,6 @@
-"""Sparse Jacobians and Hessians: the pattern from the records, its coloring, and the passes that fill it in.
+"""Plans of sparse Jacobians and Hessians, and the passes that fill them in.
 
-`Sparsity` is a plan: it can be used at the next point, for a record of the same program.
+`Sparsity` is a plan: it can be used at the next point, for a record of the same program. `sparse_plans.py` makes them.
 """
 
 from __future__ import annotations
@@ -11,37 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradtape._src import nest
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.autodiff import directional
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
-from gradtape._src.autodiff.coloring import (
-    LARGE,
-    Array,
-    Pattern,
-    color_both,
-    color_columns,
-    color_symmetric,
-    least_colors,
-    readable,
-)
-from gradtape._src.autodiff.rows import chunks, next_level, only_tensor, row_bytes, rows_of
+from gradtape._src.autodiff.coloring import Array, Pattern, Substitution, least_colors
+from gradtape._src.autodiff.rows import chunks, next_level, row_bytes, rows_of
 from gradtape._src.conversion import wrap
-from gradtape._src.core.index_sets import IndexSets
-from gradtape._src.core.structure import Propagation
-from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.memory import LazyArray
 from gradtape._src.ops.sparse_tensor import SparseTensor
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
     from gradtape._src.autodiff.recording import Recording
-
-MODES = ("auto", "forward", "reverse", "both", "symmetric")
-FORMATS = ("tensor", "scipy")
 
 
 class Passes(NamedTuple):
@@ -54,6 +37,7 @@ class Passes(NamedTuple):
     color: Array  # and for each of them in which pass
     position: Array  # and where: the row of a column, or the column of a row
     reads: dict[tuple[int, ...], tuple[Array, Array]]  # for some passes: which entries, and where they are
+    substitution: Substitution | None = None  # how entries follow from what is read, if they are not read themselves
 
     def read_from(self, start: int, stop: int, first: int, size: int) -> tuple[Array, Array]:
         """Which entries are read from the passes between start and stop, and a block of positions; and where."""
@@ -68,8 +52,9 @@ class Passes(NamedTuple):
 class Sparsity:
     """Where a Jacobian or Hessian can be different from zero, and the passes that compute it.
 
-    Pass it as `sparse=` to `tape.jacobian` or `tape.hessian`, of this tape or of another one that recorded the same
-    program at another point. Several sources are one matrix, their elements one after the other.
+    Pass it as `sparse=` to `tape.jacobian`, `tape.hessian` or (with `batch`) `tape.batch_jacobian`, of this tape or of
+    another one that recorded the same program at another point. Several sources are one matrix, their elements one
+    after the other; the matrices of a batch are the blocks on the diagonal of one.
 
     `rows` and `columns` are the places, in order; `shape` is the shape of the matrix, `nnz` the number of places.
     `mode` is the direction of the passes and `passes` their number; `bound` says that no plan of one direction needs
@@ -87,9 +72,10 @@ class Sparsity:
         order: int,
         format: str,
         dense_ops: Sequence[str],
+        batch: bool = False,
     ) -> None:
         self.rows, self.columns, self.shape = pattern
-        self.nnz, self.mode, self.order, self.format = len(self.rows), mode, order, format
+        self.nnz, self.mode, self.order, self.format, self.batch = len(self.rows), mode, order, format, batch
         self.dense_ops = tuple(dict.fromkeys(dense_ops))
         self.passes = sum(part.total for part in parts)
         self._parts, self._target, self._sources = tuple(parts), target, tuple(sources)
@@ -111,7 +97,8 @@ class Sparsity:
         """For each entry the number of the pass that computes it."""
         numbers, first = np.zeros(self.nnz, np.int64), 0
         for part in self._parts:
-            numbers[part.entries] = part.color + first
+            color = part.color if part.substitution is None else part.color[part.substitution.first]
+            numbers[part.entries] = color + first
             first += part.total
         return numbers
 
@@ -135,18 +122,22 @@ class Sparsity:
     def __repr__(self) -> str:
         name = {1: "Jacobian", 2: "Hessian"}[self.order]
         rows, columns = self.shape
+        if self.batch:
+            size = self._target[0]
+            name, rows, columns = f"Jacobian ({size} of them)", rows // max(size, 1), columns // max(size, 1)
         dense = f", dense: {', '.join(self.dense_ops)}" if self.dense_ops else ""
         entries = f"{self.nnz} entr{'y' if self.nnz == 1 else 'ies'}"
         passes = f"{self.passes} {self.mode} pass{'' if self.passes == 1 else 'es'}"
         return f"<sparsity of a {rows} x {columns} {name}: {entries}, {passes}{dense}>"
 
     # -- use at a point ------------------------------------------------------------------------------------------------
-    def check(self, target: tuple[int, ...], sources: Sequence[tuple[int, ...]], order: int) -> None:
+    def check(self, target: tuple[int, ...], sources: Sequence[tuple[int, ...]], order: int, batch: bool) -> None:
         """Raise ValueError if the plan is for another problem."""
-        if order != self.order:
-            names = {1: "tape.jacobian", 2: "tape.hessian"}
+        if (order, batch) != (self.order, self.batch):
+            names = {(1, False): "tape.jacobian", (2, False): "tape.hessian", (1, True): "tape.batch_jacobian"}
+            made = f"batch={self.batch}" if order == self.order else f"order={self.order}"
             raise ValueError(
-                f"This plan was made with order={self.order}, for {names[self.order]}, not {names[order]}."
+                f"This plan was made with {made}, for {names[self.order, self.batch]}, not {names[order, batch]}."
             )
         have, given = (self._target, *self._sources), (target, *sources)
         if have != given:
@@ -182,7 +173,8 @@ class Sparsity:
             values = namespace_of(values).take(values, inside, axis=0, batch_dims=0)
         if self.format == "scipy":
             return _as_scipy(values, rows, columns, (stop - start, math.prod(self._sources[source])))
-        return SparseTensor(wrap(indices), as_tensor(values), np.array((*of, *self._sources[source]), np.int64))
+        shape = (*of, *self._sources[source][1 if self.batch else 0 :])
+        return SparseTensor(wrap(indices), as_tensor(values), np.array(shape, np.int64))
 
     def _places_of(self, of: tuple[int, ...], source: int, start: int, stop: int) -> tuple[Array, ...]:
         """Which entries a block has, their rows and columns in it, and their coordinates."""
@@ -195,6 +187,8 @@ class Sparsity:
         for flat, shape, axis in ((rows, of, 0), (columns, self._sources[source], len(of))):
             if shape:
                 indices[:, axis : axis + len(shape)] = np.stack(np.unravel_index(flat, shape), 1)
+        if self.batch:  # the same example on both sides: once is enough
+            indices = np.delete(indices, len(of), axis=1)
         return inside, rows, columns, indices
 
     def values(
@@ -207,6 +201,8 @@ class Sparsity:
             last = i == len(self._parts) - 1
             run = _forward_passes if part.forward else _reverse_passes
             values = run(tape, recording, targets, sources, part, traced, last)
+            if values is not None and part.substitution is not None:
+                values = part.substitution.entries(namespace_of(values), values, dtype)
             if values is not None:
                 found.append(values)
                 order.append(part.entries)
@@ -323,196 +319,3 @@ def _forward_passes(
         rows = [None if t is None else rows_of(carried.get(t.uid), some) for t in targets]
         found += _read(rows, sizes, part, start, stop)
     return _joined(found, value.dtype, traced)
-
-
-# -- plans -----------------------------------------------------------------------------------------------------------
-def find_pattern(
-    recording: Any, targets: Sequence[Any], sources: Sequence[Any], local: bool
-) -> tuple[Pattern, list[str]]:
-    """Where the derivatives of the targets can be different from zero, and the ops that counted as dense."""
-    shapes = [tuple(array_of(s).shape) for s in sources]
-    for shape in [*shapes, *[tuple(array_of(t).shape) for t in targets if t is not None]]:
-        if not is_known_shape(shape):
-            raise ValueError(
-                f"A sparsity pattern needs shapes that are known, and {shape} has sizes that only the running program "
-                "knows. Give the function an input_signature with sizes."
-            )
-    size = sum(math.prod(s) for s in shapes)
-    sets, first = IndexSets(max(size, 1)), 0
-    ids: dict[int, Any] = {}
-    for source, shape in zip(sources, shapes, strict=True):
-        units = sets.units(first, shape)
-        ids[source.uid] = sets.union(ids[source.uid], units) if source.uid in ids else units
-        first += math.prod(shape)
-    propagation = Propagation(sets, recording.tracked, local)
-    found = propagation.run(recording.records, ids)
-    height, rows, columns = 0, [], []
-    for i, target in enumerate(targets):
-        shape = shapes[i] if target is None else tuple(array_of(target).shape)
-        if target is not None and target.uid in found:
-            items, owners = sets.members(np.broadcast_to(found[target.uid], shape))
-            rows.append(owners + height)
-            columns.append(items)
-        height += math.prod(shape)
-    flat_rows = np.concatenate(rows) if rows else np.zeros(0, np.int64)
-    flat_columns = np.concatenate(columns).astype(np.int64) if columns else np.zeros(0, np.int64)
-    return Pattern(flat_rows, flat_columns, (height, size)), propagation.dense_ops
-
-
-def _direct(pattern: Pattern, colors: Array, forward: bool, entries: Array | None = None) -> Passes:
-    """Passes from which each entry is read at its own place."""
-    entries = np.arange(len(pattern.rows)) if entries is None else entries
-    rows, columns = pattern.rows[entries], pattern.columns[entries]
-    along, across = (columns, rows) if forward else (rows, columns)
-    used = np.zeros(len(colors), bool)
-    used[along] = True
-    colors = np.where(used, colors, -1)
-    return Passes(forward, colors, int(colors.max(initial=-1)) + 1, entries, colors[along], across, {})
-
-
-def _symmetric(pattern: Pattern) -> Passes:
-    """Passes by columns of a symmetric matrix: an entry is read at its place, or at its mirror image."""
-    colors = color_symmetric(pattern)
-    direct = _direct(pattern, colors, forward=True)
-    alone = readable(pattern, colors)
-    color = np.where(alone, direct.color, colors[pattern.rows])
-    position = np.where(alone, pattern.rows, pattern.columns)
-    return direct._replace(color=color, position=position)
-
-
-def _both(pattern: Pattern) -> list[Passes]:
-    full, of_rows, of_columns = color_both(pattern)
-    inside = full[pattern.rows]
-    parts = [
-        _direct(pattern, of_columns, True, np.flatnonzero(~inside)),
-        _direct(pattern, of_rows, False, np.flatnonzero(inside)),
-    ]
-    return [part for part in parts if len(part.entries)]
-
-
-def _is_uneven(places: Array) -> bool:
-    counts = np.bincount(places)
-    counts = counts[counts > 0]
-    return len(counts) > 0 and counts.max() > 4 * np.median(counts)
-
-
-def _plan(pattern: Pattern, mode: str, only_reverse: bool) -> tuple[str, list[Passes]]:
-    """The mode with the fewest passes, or the one that was chosen."""
-    if not len(pattern.rows):
-        return mode if mode != "auto" else "reverse", []
-    if mode == "symmetric":
-        return mode, [_symmetric(pattern)]
-    if mode == "both":
-        return mode, _both(pattern)
-    if mode == "forward":
-        return mode, [_direct(pattern, color_columns(pattern), forward=True)]
-    if mode == "reverse" or only_reverse:
-        return "reverse", [_direct(pattern, color_columns(pattern.transposed()), forward=False)]
-    return _fewest(pattern)
-
-
-def _fewest(pattern: Pattern) -> tuple[str, list[Passes]]:
-    """The mode with the fewest passes; one whose lower bound is no better than what was found is not tried."""
-    bounds = {"reverse": least_colors(pattern.columns), "forward": least_colors(pattern.rows)}
-    plans: dict[str, list[Passes]] = {}
-    for name in sorted(bounds, key=lambda name: bounds[name]):
-        worth = bounds[name] + (len(pattern.rows) > LARGE)
-        if all(worth < part.total for parts in plans.values() for part in parts):
-            colors = color_columns(pattern if name == "forward" else pattern.transposed())
-            plans[name] = [_direct(pattern, colors, forward=name == "forward")]
-    if _is_uneven(pattern.rows) and _is_uneven(pattern.columns):
-        plans["both"] = _both(pattern)
-    best = min(plans, key=lambda name: sum(part.total for part in plans[name]))
-    return best, plans[best]
-
-
-def make_plan(
-    recording: Any, targets: Sequence[Any], sources: Sequence[Any], *, order: int, mode: str, local: bool, format: str
-) -> Sparsity:
-    """The plan of a Jacobian (one target), or of a Hessian (`targets` are the gradients by the sources)."""
-    if mode not in MODES:
-        raise ValueError(f"Unknown value for mode: {mode!r}. Use one of {', '.join(map(repr, MODES))}.")
-    if format not in FORMATS:
-        raise ValueError(f"Unknown format of sparse results: {format!r}. Use 'tensor' or 'scipy'.")
-    for value in [*targets, *sources]:
-        if value is not None and array_of(value).dtype.kind != "f":
-            raise TypeError(
-                f"Sparse derivatives are of floating tensors by floating tensors; received one of {value.dtype}."
-            )
-    if order == 2 and mode == "auto":
-        mode = "symmetric"
-    if (order == 2) != (mode == "symmetric") and not (order == 2 and mode == "forward") and mode != "auto":
-        raise ValueError(f"mode={mode!r} is not for derivatives of order {order}. Use 'auto'.")
-    pattern, dense_ops = find_pattern(recording, targets, sources, local)
-    mode, parts = _plan(pattern, mode, only_reverse="custom_gradient" in dense_ops)
-    shape = () if order == 2 else tuple(array_of(targets[0]).shape)
-    shapes = [tuple(array_of(s).shape) for s in sources]
-    return Sparsity(pattern, mode, parts, shape, shapes, order=order, format=format, dense_ops=dense_ops)
-
-
-def sparsity(
-    tape: Tape,
-    target: Any,
-    sources: Any,
-    *,
-    order: int = 1,
-    mode: str = "auto",
-    local: bool = False,
-    format: str = "tensor",
-) -> Sparsity:
-    """See `GradientTape.sparsity`."""
-    recording = tape._require_record()
-    target, flat = only_tensor("target", target), [only_tensor("sources", s) for s in nest.flatten(sources)]
-    if order == 1:
-        return make_plan(recording, [target], flat, order=1, mode=mode, local=local, format=format)
-    if order != 2:
-        raise ValueError(f"order is 1 (a Jacobian) or 2 (a Hessian); received {order!r}.")
-    second, gradients = directional.second_tape(tape, recording, target, flat)
-    return make_plan(second._recording, gradients, flat, order=2, mode=mode, local=local, format=format)
-
-
-def _planned(
-    sparse: Any, recording: Any, targets: Sequence[Any], sources: Sequence[Any], order: int, mode: str
-) -> Sparsity:
-    """The plan that was given, if it is for this problem, or a new one."""
-    if isinstance(sparse, Sparsity):
-        shape = () if order == 2 else tuple(array_of(targets[0]).shape)
-        sparse.check(shape, [tuple(array_of(s).shape) for s in sources], order)
-        return sparse
-    if sparse not in (True, *FORMATS):
-        raise ValueError(f"sparse is True, 'tensor', 'scipy' or the result of tape.sparsity; received {sparse!r}.")
-    form = "tensor" if sparse is True else sparse
-    return make_plan(recording, targets, sources, order=order, mode=mode, local=False, format=form)
-
-
-def sparse_jacobian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients, sparse: Any, mode: str) -> Any:
-    """The Jacobian as a sparse matrix for each source."""
-    recording = tape._require_record()
-    target, flat = only_tensor("target", target), [only_tensor("sources", s) for s in nest.flatten(sources)]
-    plan = _planned(sparse, recording, [target], flat, 1, mode)
-    with tape._gradient_call("jacobian") as traced, float_errors_ignored():
-        reached = recording.shapes_between(frozenset([s.uid for s in flat]))
-        connected = [target.uid in reached and _has_entries(plan, i) for i in range(len(flat))]
-        values = plan.values(tape, recording, [target], flat, traced)
-        blocks = plan.blocks(values, connected, policy)
-    tape._finish("jacobian", [target], flat, blocks, policy)
-    return nest.pack_sequence_as(sources, blocks)
-
-
-def _has_entries(plan: Sparsity, source: int) -> bool:
-    first, last = plan._firsts[source], plan._firsts[source + 1]
-    return bool(((plan.columns >= first) & (plan.columns < last)).any())
-
-
-def sparse_hessian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients, sparse: Any) -> Any:
-    """The Hessian as a sparse matrix for each pair of sources."""
-    second, gradients, flat = directional.recorded_gradient(tape, target, sources, "hessian")
-    recording = second._recording
-    assert recording is not None
-    plan = _planned(sparse, recording, gradients, flat, 2, "auto")
-    with second._gradient_call("hessian") as traced, float_errors_ignored():
-        values = plan.values(second, recording, gradients, flat, traced)
-        blocks = plan.blocks(values, [g is not None for g in gradients], policy)
-    if not nest.is_nested(sources):
-        return blocks[0][0]
-    return nest.pack_sequence_as(sources, [nest.pack_sequence_as(sources, row) for row in blocks])
