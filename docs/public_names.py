@@ -7,6 +7,7 @@ site renders the entries with mkdocstrings: docs/griffe_extension.py passes them
 from __future__ import annotations
 
 import enum
+import fnmatch
 import functools
 import inspect
 import re
@@ -128,7 +129,7 @@ def with_fences(text: str) -> str:
     return "\n".join(out).strip()
 
 
-# -- arguments, returns, links ---------------------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------------------------
 @functools.cache
 def glossary() -> dict[str, str]:
     """What arguments mean, by `argument`, `tf.namespace.argument` or `tf.function.argument`: the longest key counts."""
@@ -157,42 +158,122 @@ def parameters(value: Any) -> list[inspect.Parameter]:
 
 
 def described(path: str, value: Any, known: dict[str, str]) -> str:
-    """The docstring, with sections for the arguments that it does not describe itself, the result and the example."""
-    text = text_of(path, value)
-    if "Args:" in text:
-        return with_fences(text)
-    before, arrow, examples = text.partition("\n>>>")
-    lines = []
-    for p in parameters(value):
-        meaning = _meaning(path, p.name, known)
-        if meaning and f"`{p.name}`" not in before:
-            lines.append(f"    {p.name}: {meaning[0].upper()}{meaning[1:]}.")
-    parts = [before.strip()]
-    if lines:
-        parts.append("Args:\n" + "\n".join(lines))
-    if result := _result(value):
+    """The docstring, with sections for what it does not describe itself: arguments, result, errors and the example."""
+    before, arrow, examples = text_of(path, value).partition("\n>>>")
+    body = before.partition("\n\n")[2]
+    parts = [with_fences(before.strip())]
+    if "Args:" not in before:
+        meanings = [
+            f"    {p.name}: {meaning[0].upper()}{meaning[1:]}."
+            for p in parameters(value)
+            if (meaning := _meaning(path, p.name, known)) and f"`{p.name}`" not in body
+        ]
+        parts += ["Args:\n" + "\n".join(meanings)] if meanings else []
+    if "Returns:" not in before and (result := _result(path, value)):
         parts.append(f"**Returns:** {result}")
+    if "Raises:" not in before and (errors := _errors(path)):
+        parts.append("Raises:\n" + "\n".join(f"    {cls}: {why}." for cls, why in errors.items()))
     if arrow:
         parts.append("**Example:**\n\n" + with_fences(">>>" + examples))
     return "\n\n".join(parts)
 
 
+# -- results ---------------------------------------------------------------------------------------------------------
 _RESULTS = {
-    "Tensor": "A `tf.Tensor`.", "bool": "A boolean.", "int": "An integer.", "str": "A string.",
-    "tuple[Tensor, Tensor]": "Two tensors.", "tuple[Tensor, Tensor, Tensor]": "Three tensors.",
-    "list[Tensor]": "A list of tensors.", "Dataset": "A `tf.data.Dataset`.", "SparseTensor": "A `tf.SparseTensor`.",
-    "RaggedTensor": "A `tf.RaggedTensor`.", "TensorShape": "A `tf.TensorShape`.", "DType": "A `tf.DType`.",
+    "Tensor": "a `tf.Tensor`", "bool": "a boolean", "int": "an integer", "str": "a string", "bytes": "bytes",
+    "tuple[Tensor, Tensor]": "two tensors", "tuple[Tensor, Tensor, Tensor]": "three tensors",
+    "tuple[Tensor, Tensor, Tensor, Tensor | None]": "four tensors, of which the last may be `None`",
+    "list[Tensor]": "a list of tensors", "list[int]": "a list of integers", "list[str]": "a list of strings",
+    "list[Any]": "a list", "dict[str, Any]": "a dict", "dict[str, int]": "a dict of integers",
+    "tuple[Any, ...]": "a tuple", "tuple[Any, Any]": "two tensors", "ndarray": "a NumPy array",
+    "str | None": "a string, or `None`", "int | None": "an integer, or `None`",
+    "list[int | None]": "a list of integers and `None`", "list[str | None]": "a list of strings and `None`",
+    "dict[str, DType]": "a dict of dtypes", "dict[str, list[int]]": "a dict of shapes",
+    "list[Generator]": "a list of `tf.random.Generator`", "_Transformation": "a function for `dataset.apply`",
+    "_Tensor": "a `tf.Tensor`", "_Dataset": "a `tf.data.Dataset`",
 }  # fmt: skip
-"""What a return annotation means, where it says more than the summary."""
+"""What a return annotation means, where it is not the name of a class."""
 
 
-def _result(value: Any) -> str:
+@functools.cache
+def _classes() -> dict[str, str]:
+    """What the classes of results are called in the reference, by the name of the class."""
+    return {value.__name__: name for page in pages() for name, value in page.members if isinstance(value, type)}
+
+
+@functools.cache
+def _returns() -> dict[str, str]:
+    lines = (HERE / "data" / "returns.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def _result(path: str, value: Any) -> str:
+    """What a function returns: what docs/data/returns.txt says, or what its annotation means."""
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
-    annotations = getattr(value, "__annotations__", {}) if not isinstance(value, (type, property)) else {}
-    return _RESULTS.get(str(annotations.get("return", "")), "")
+    if isinstance(value, (type, property)) or not callable(value):
+        return ""
+    said = next((text for name, text in _returns().items() if fnmatch.fnmatchcase(path, name)), None)
+    annotation = str(getattr(value, "__annotations__", {}).get("return", ""))
+    if said is None:
+        said = _RESULTS.get(annotation) or _class_of_result(value, annotation)
+    if not said and _is_op(path, annotation):
+        said = "a `tf.Tensor`"
+    return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
+def _is_op(path: str, annotation: str) -> bool:
+    """Whether a function without a telling annotation is an op, which returns a tensor."""
+    return annotation == "Any" and path.startswith(("tf.math.", "tf.nn.", "tf.linalg."))
+
+
+def _class_of_result(value: Any, annotation: str) -> str:
+    optional = annotation.endswith(" | None")
+    last = annotation.removesuffix(" | None").rpartition(".")[2]
+    cls = getattr(sys.modules.get(str(getattr(value, "__module__", ""))), last, None)
+    fields = getattr(cls, "_fields", ())
+    if fields and last not in _classes():
+        names = [f"`{field}`" for field in fields]
+        return f"a named tuple with {', '.join(names[:-1])} and {names[-1]}"
+    if last not in _classes():
+        return ""
+    name = _classes()[last].removeprefix("tf._results.")
+    return f"a `{name}`" + (", or `None`" if optional else "")
+
+
+# -- errors ----------------------------------------------------------------------------------------------------------
+class Error(NamedTuple):
+    """A line of docs/data/raises.txt: a function raises an error, and a call that shows it."""
+
+    name: str
+    cls: str
+    why: str
+    call: str
+
+
+@functools.cache
+def raised() -> tuple[Error, ...]:
+    """What docs/data/raises.txt says; tests/test_reference.py makes every call."""
+    lines = (HERE / "data" / "raises.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(Error(*line.split(": ", 3)) for line in lines)
+
+
+def _errors(path: str) -> dict[str, str]:
+    """The errors that a function raises, each with its reasons."""
+    found: dict[str, list[str]] = {}
+    for error in raised():
+        if error.name == path:
+            cls = f"tf.errors.{error.cls}" if hasattr(gradtape.errors, error.cls) else error.cls
+            found.setdefault(cls, []).append(error.why)
+    return {cls: _listed(whys) for cls, whys in found.items()}
+
+
+def _listed(whys: list[str]) -> str:
+    text = ", or ".join([", ".join(whys[:-1]), whys[-1]] if len(whys) > 1 else whys)
+    return text[0].upper() + text[1:]
+
+
+# -- links -----------------------------------------------------------------------------------------------------------
 def links(path: str, value: Any, others: list[str], places: dict[str, str]) -> str:
     """One line: TensorFlow's page, the source, differences, other names, and functions that the docstring mentions."""
     found = []
@@ -210,10 +291,25 @@ def links(path: str, value: Any, others: list[str], places: dict[str, str]) -> s
     space = path.rpartition(".")[0]
     words = dict.fromkeys(re.findall(r"`([\w.]+)`", inspect.getdoc(value) or ""))
     candidates = [word if word.startswith("tf.") else f"{space}.{word}" for word in words]
-    also = [f"[`{n}`]({places[n]})" for n in candidates if n in places and n != path]
+    same = {places.get(n) for n in (path, *others)}
+    also = [n for n in dict.fromkeys([*candidates, *related(path)]) if places.get(n, places.get(path)) not in same]
     if also:
-        found.append("See also: " + ", ".join(also))
+        found.append("See also: " + ", ".join(f"[`{n}`]({places[n]})" for n in also[:8]))
     return " · ".join(found)
+
+
+@functools.cache
+def groups() -> tuple[tuple[str, ...], ...]:
+    """The lines of docs/data/related.txt: functions that do similar things."""
+    lines = (HERE / "data" / "related.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(tuple(line.split()) for line in lines)
+
+
+def related(path: str) -> list[str]:
+    """The functions that stand in a group with this one, under one of its names."""
+    place = places().get(path)
+    mine = [group for group in groups() if any(places().get(name) == place for name in group)]
+    return [name for group in mine for name in group if places().get(name) not in (None, place)]
 
 
 @functools.cache
@@ -298,7 +394,7 @@ ATTRIBUTES = {
     "is_square": "Whether the matrix is square; None if nothing was said.",
     "name": "The name.",
     "ndim": "The number of axes.",
-    "next": "The next line, for iteration.",
+    "next": "Return the next line, for iteration.",
     "op": "The op that made it, while a function is traced.",
     "range_dimension": "The number of rows.",
     "shape": "The shape, a `tf.TensorShape`.",
@@ -320,7 +416,7 @@ def methods(path: str, cls: type) -> Iterator[tuple[str, Any]]:
 
     Methods that TensorFlow's class does not have are for other layers of gradtape, except in the classes of `OWN`.
     """
-    own = {*vars(cls), *(name for base in cls.__bases__ if _is_ours(base) for name in vars(base))}
+    own = {*vars(cls), *(name for base in cls.__mro__ if _is_ours(base) for name in vars(base))}
     public = members_of_tensorflow().get(path)
     for name in sorted(own, key=str.lower):
         value = inspect.getattr_static(cls, name)

@@ -195,10 +195,11 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradtape\."
 
 
 def load_ipython_extension(shell: object) -> None:
-    """`%load_ext gradtape` in a notebook adds the cell magics `%%tape` and `%%explain`.
+    """Add the cell magics `%%tape` and `%%explain`: `%load_ext gradtape` in a notebook calls this.
 
-    `%%tape loss w` records the cell, shows the tape and leaves it in `tape`; `%%explain loss w b` records the cell and
-    says for each source whether and how it reaches the target, and if not, why. IPython passes itself as `shell`.
+    `%%tape loss w` runs the cell under a tape, draws the tape and binds it to `tape`. `%%explain loss w b` runs the
+    cell under a tape and says for each source whether and how it is connected to the target and, if it is not, why.
+    IPython passes itself as `shell`.
     """
     from gradtape._src.jupyter import load
 

@@ -116,7 +116,7 @@ def warn_per_call_site(message: str, *args: Any, most: int) -> None:
 
 
 def logger() -> Logger:
-    """The logger of warnings, under TensorFlow's name; logging is loaded when there is something to log.
+    """Return the logger of warnings, under TensorFlow's name; `logging` is imported when it is needed.
 
     >>> tf.get_logger().name
     'tensorflow'

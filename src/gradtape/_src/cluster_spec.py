@@ -7,7 +7,7 @@ from typing import Any
 
 
 class ClusterSpec:
-    """The jobs of a cluster: for each a list of addresses, or a dict of them by the number of the task.
+    """The jobs of a cluster: for each a list of addresses, or a dict of addresses by task number.
 
     >>> import gradtape as tf
     >>> spec = tf.train.ClusterSpec({"worker": ["localhost:2222", "localhost:2223"]})
@@ -32,7 +32,7 @@ class ClusterSpec:
         self._jobs = {name: _tasks(name, tasks) for name, tasks in sorted(cluster.items())}
 
     def as_dict(self) -> dict[str, Any]:
-        """The jobs: lists of addresses, dicts where the numbers of tasks have gaps."""
+        """Return the jobs: lists of addresses, or dicts if the task numbers have gaps."""
         return {
             name: list(tasks.values()) if list(tasks) == list(range(len(tasks))) else dict(tasks)
             for name, tasks in self._jobs.items()
@@ -44,22 +44,22 @@ class ClusterSpec:
         return list(self._jobs)
 
     def num_tasks(self, job_name: str) -> int:
-        """How many tasks a job has."""
+        """Return the number of tasks of a job."""
         return len(self._job(job_name))
 
     def task_indices(self, job_name: str) -> list[int]:
-        """The numbers of the tasks of a job."""
+        """Return the numbers of the tasks of a job."""
         return list(self._job(job_name))
 
     def task_address(self, job_name: str, task_index: int) -> str:
-        """The address of a task."""
+        """Return the address of a task."""
         tasks = self._job(job_name)
         if task_index not in tasks:
             raise ValueError(f"No task with index {task_index!r} in job {job_name!r}")
         return tasks[task_index]
 
     def job_tasks(self, job_name: str) -> list[str | None]:
-        """The addresses of the tasks of a job, None where a number is missing."""
+        """Return the addresses of a job's tasks, with None for missing numbers."""
         tasks = self._job(job_name)
         return [tasks.get(i) for i in range(max(tasks, default=-1) + 1)]
 

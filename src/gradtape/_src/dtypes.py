@@ -14,9 +14,9 @@ _iinfo: Any = ml_dtypes.iinfo
 
 
 class DType:
-    """The type of a tensor's elements; there is one object for each, such as `float32`.
+    """The type of a tensor's elements; there is one object for each type, such as `float32`.
 
-    Equal to everything that names the same type: NumPy's dtypes and scalar types, names, TensorFlow's numbers.
+    It is equal to everything that names the same type: NumPy's dtypes and scalar types, names, TensorFlow's numbers.
 
     >>> tf.float32 == np.float32, tf.float32 == "float32", tf.float32 == tf.float64
     (True, True, False)
@@ -91,7 +91,7 @@ class DType:
 
     @property
     def limits(self) -> tuple[Any, Any]:
-        """The range of intensities of an image of this dtype.
+        """The range of intensities in an image of this dtype.
 
         >>> tf.uint8.limits, tf.float32.limits
         ((0, 255), (0, 1))
@@ -105,7 +105,7 @@ class DType:
         raise ValueError(f"{self} does not have defined limits.")
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
-        """Whether `other` names this very dtype."""
+        """Return whether `other` names this dtype."""
         return as_dtype(other) is self
 
     def __eq__(self, other: object) -> builtins.bool:
@@ -230,7 +230,7 @@ _HINTS: dict[Any, str] = {
 
 
 def as_dtype(type_value: Any) -> DType:
-    """The dtype that a DType, a name, a NumPy dtype or scalar type, or TensorFlow's number stands for.
+    """Return the dtype for a DType, a name, a NumPy dtype or scalar type, or TensorFlow's number.
 
     >>> tf.as_dtype("half"), tf.as_dtype(np.int8), tf.as_dtype(float), tf.as_dtype(np.dtype("U3"))
     (tf.float16, tf.int8, tf.float32, tf.string)

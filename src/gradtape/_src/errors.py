@@ -27,7 +27,7 @@ UNAUTHENTICATED = 16
 class OpError(Exception):
     """An operation failed while it ran.
 
-    The base class takes `OpError(node_def, op, message, error_code)`; every subclass knows its code and takes
+    The base class takes `OpError(node_def, op, message, error_code)`; every subclass has its own code and takes
     `(node_def, op, message)`. A mapping among the further arguments becomes `experimental_payloads`.
 
     >>> error = tf.errors.InvalidArgumentError(None, None, "Incompatible shapes: [2] vs. [3]")
@@ -146,7 +146,7 @@ class NotFoundError(OpError):
 
 
 class AlreadyExistsError(OpError):
-    """An entity that should be created already exists.
+    """An entity that was to be created already exists.
 
     >>> tf.errors.AlreadyExistsError(None, None, "there is one").error_code == tf.errors.ALREADY_EXISTS
     True
@@ -156,7 +156,7 @@ class AlreadyExistsError(OpError):
 
 
 class PermissionDeniedError(OpError):
-    """The caller may not do this.
+    """The caller does not have permission.
 
     >>> tf.errors.PermissionDeniedError(None, None, "read only").error_code == tf.errors.PERMISSION_DENIED
     True
@@ -267,9 +267,9 @@ class UnauthenticatedError(OpError):
 
 
 class ConvergenceError(AbortedError):
-    """An iteration did not come to its end: an equation is not solved, or a minimum not reached.
+    """A solver did not converge: an equation is not solved, or a minimum is not reached.
 
-    The message has the residual, the number of iterations and what to do. gradtape's own class: TensorFlow has none.
+    The message contains the residual, the number of iterations and what to do. This class is not in TensorFlow.
 
     >>> try:
     ...     tf.autodiff.root(lambda x: tf.exp(x), tf.constant(1.0), maxiter=5)
@@ -303,7 +303,7 @@ class StagingError(RecursionError):
 
 
 class InaccessibleTensorError(ValueError):
-    """A traced tensor is used outside of the function that created it.
+    """A traced tensor is used outside the function that created it.
 
     >>> leaked = []
     >>> @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])

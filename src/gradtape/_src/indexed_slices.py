@@ -12,7 +12,7 @@ from gradtape._src.tensor import Tensor
 
 
 class IndexedSlices:
-    """Slices `values` of a tensor at positions `indices` of its first axis; slices at equal positions are added.
+    """Slices `values` of a tensor at positions `indices` along its first axis; slices at equal positions are added.
 
     >>> import gradtape as tf
     >>> rows = tf.IndexedSlices(tf.constant([[1.0], [2.0]]), tf.constant([2, 0]), tf.constant([3, 1]))

@@ -17,7 +17,7 @@ _END: Any = object()
 
 
 def is_nested(structure: Any) -> bool:
-    """Whether this is a structure rather than a leaf.
+    """Return whether this is a structure rather than a leaf.
 
     >>> tf.nest.is_nested([1]), tf.nest.is_nested({}), tf.nest.is_nested("abc"), tf.nest.is_nested(None)
     (True, True, False, False)
@@ -26,7 +26,7 @@ def is_nested(structure: Any) -> bool:
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """The leaves, in order. `expand_composites` also takes apart values made of tensors, such as IndexedSlices.
+    """Return the leaves, in order. `expand_composites` also takes apart values made of tensors, such as IndexedSlices.
 
     >>> tf.nest.flatten({"b": 1, "a": [2, (3, None)]})
     [2, 3, None, 1]
@@ -56,7 +56,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
-    """The leaves of `flat_sequence`, arranged like `structure`.
+    """Arrange the leaves in `flat_sequence` like `structure`.
 
     >>> tf.nest.pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3])
     {'b': 3, 'a': [1, 2]}
@@ -91,7 +91,7 @@ def map_structure(
     expand_composites: bool = False,
     **unknown: Any,
 ) -> Any:
-    """`func` of every leaf (or of corresponding leaves of several structures), arranged like the first structure.
+    """Apply `func` to every leaf (or to corresponding leaves of several structures), and keep the structure.
 
     >>> tf.nest.map_structure(lambda x: x * 2, {"a": 1, "b": (2, 3)})
     {'a': 2, 'b': (4, 6)}
@@ -116,9 +116,9 @@ def map_structure(
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
-    """Raise a ValueError where the nesting differs, and a TypeError where only the types of the structures do.
+    """Raise ValueError if the nesting differs, and TypeError if only the types of the structures differ.
 
-    Any two mappings with the same keys agree, and so do any two lists. `check_types=False` compares the nesting alone.
+    Any two mappings with the same keys match, and so do any two lists. `check_types=False` compares only the nesting.
 
     >>> tf.nest.assert_same_structure([1, {"a": 2}], [3, {"a": 4}])
     >>> tf.nest.assert_same_structure([1], (2,), check_types=False)

@@ -68,7 +68,7 @@ class TensorShape:
         return None if self._dims is None else list(self._dims)
 
     def as_list(self) -> list[int | None]:
-        """The dimensions as a list.
+        """Return the dimensions as a list.
 
         >>> tf.TensorShape([1, None]).as_list()
         [1, None]
@@ -78,7 +78,7 @@ class TensorShape:
         return list(self._dims)
 
     def num_elements(self) -> int | None:
-        """The number of elements, or None where a dimension is unknown.
+        """Return the number of elements, or None if a dimension is unknown.
 
         >>> tf.TensorShape([2, 3]).num_elements()
         6
@@ -88,11 +88,11 @@ class TensorShape:
         return math.prod(self._dims)  # type: ignore[arg-type]
 
     def is_fully_defined(self) -> bool:
-        """Whether every dimension is known."""
+        """Return whether every dimension is known."""
         return self._dims is not None and None not in self._dims
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether one tensor could have both shapes.
+        """Return whether a tensor could have both shapes.
 
         >>> tf.TensorShape([None, 3]).is_compatible_with([5, 3])
         True
@@ -105,7 +105,7 @@ class TensorShape:
         )
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether every tensor of this shape also has the shape `other`.
+        """Return whether every tensor of this shape also has the shape `other`.
 
         >>> tf.TensorShape([2]).is_subtype_of(tf.TensorShape([None]))
         True
@@ -119,7 +119,7 @@ class TensorShape:
         return all(b is None or a == b for a, b in zip(self._dims, other._dims, strict=True))
 
     def merge_with(self, other: Any) -> TensorShape:
-        """The shape that holds what both know.
+        """Return the shape that combines what is known about both.
 
         >>> tf.TensorShape([2, None]).merge_with([None, 4])
         TensorShape([2, 4])
@@ -132,7 +132,7 @@ class TensorShape:
         return _trusted(tuple(b if a is None else a for a, b in zip(self._dims, other._dims, strict=True)))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """The narrowest shape that covers both.
+        """Return the narrowest shape that covers both.
 
         >>> tf.TensorShape([2, 3]).most_specific_compatible_shape([2, 4])
         TensorShape([2, None])
@@ -143,7 +143,7 @@ class TensorShape:
         return _trusted(tuple(a if a == b else None for a, b in zip(self._dims, other_dims, strict=True)))
 
     def most_specific_common_supertype(self, others: Iterable[Any]) -> TensorShape | None:
-        """The narrowest shape that covers this one and all `others`; None where one of them is no TensorShape."""
+        """Return the narrowest shape that covers this one and all `others`; None if one is not a TensorShape."""
         shape = self
         for other in others:
             if not isinstance(other, TensorShape):
@@ -152,7 +152,7 @@ class TensorShape:
         return shape
 
     def concatenate(self, other: Any) -> TensorShape:
-        """This shape, followed by another; unknown where one of them is.
+        """Return this shape followed by another; unknown if one of them is.
 
         >>> tf.TensorShape([2]).concatenate([3])
         TensorShape([2, 3])
@@ -163,18 +163,18 @@ class TensorShape:
         return _trusted(self._dims + other_dims)
 
     def with_rank(self, rank: int) -> TensorShape:
-        """This shape, with `rank` unknown dimensions where it had an unknown number of them."""
+        """Return this shape, with `rank` unknown dimensions if its rank was unknown."""
         self.assert_has_rank(rank)
         return unknown_shape(rank) if self._dims is None else self
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
-        """This shape, or a ValueError where it has too few dimensions."""
+        """Return this shape; raise ValueError if it has too few dimensions."""
         if self._dims is not None and len(self._dims) < rank:
             raise ValueError(f"Shape {self} must have rank at least {rank}")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
-        """This shape, or a ValueError where it has too many dimensions."""
+        """Return this shape; raise ValueError if it has too many dimensions."""
         if self._dims is not None and len(self._dims) > rank:
             raise ValueError(f"Shape {self} must have rank at most {rank}")
         return self
@@ -368,7 +368,7 @@ class TensorSpec:
 
     @classmethod
     def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
-        """The same shape and dtype as `spec`, renamed where a name is given.
+        """Return a specification with the shape and dtype of `spec`, renamed if a name is given.
 
         >>> tf.TensorSpec.from_spec(tf.TensorSpec([1], name="a"), name="b").name
         'b'
@@ -377,7 +377,7 @@ class TensorSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
-        """The specification that fits this very tensor."""
+        """Return the specification of a tensor."""
         if not _is_tensor(tensor):
             raise ValueError(f"`tensor` should be a tf.Tensor, but got type {type(tensor)}.")
         return cls(tensor.shape, tensor.dtype, name)
@@ -398,13 +398,13 @@ class TensorSpec:
         return self._name
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
-        """Whether dtypes agree and shapes could; names do not matter."""
+        """Return whether the dtypes are equal and the shapes compatible; names do not matter."""
         if not (isinstance(spec_or_tensor, TensorSpec) or _is_tensor(spec_or_tensor)):
             return False
         return self._dtype is spec_or_tensor.dtype and self._shape.is_compatible_with(spec_or_tensor.shape)
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether everything that fits this specification also fits `other`."""
+        """Return whether everything that matches this specification also matches `other`."""
         return (
             isinstance(other, TensorSpec)
             and self._dtype is other._dtype
@@ -413,7 +413,7 @@ class TensorSpec:
         )
 
     def most_specific_common_supertype(self, others: Iterable[Any]) -> TensorSpec | None:
-        """The narrowest specification that covers this one and all `others`, or None."""
+        """Return the narrowest specification that covers this one and all `others`, or None."""
         shape = self._shape
         for other in others:
             if not isinstance(other, TensorSpec) or (self._dtype, self._name) != (other._dtype, other._name):
@@ -422,7 +422,7 @@ class TensorSpec:
         return type(self)(shape, self._dtype, self._name)
 
     def most_specific_compatible_type(self, other: Any) -> TensorSpec:
-        """The narrowest specification that covers both, or a ValueError.
+        """Return the narrowest specification that covers both; raise ValueError if there is none.
 
         >>> tf.TensorSpec([4]).most_specific_compatible_type(tf.TensorSpec([5]))
         TensorSpec(shape=(None,), dtype=tf.float32, name=None)

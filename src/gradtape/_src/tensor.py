@@ -148,7 +148,7 @@ class _InGraph(_Absent):
 class Tensor(Operators):
     """An immutable n-dimensional array that a `GradientTape` can watch.
 
-    Created by `constant`, `convert_to_tensor` and every op, not by calling this class, which returns an empty one: code
+    Tensors are created by `constant`, `convert_to_tensor` and every op. Calling the class returns an empty tensor: code
     that creates a tensor sets `array` and `uid` (an `__init__` would cost every op a call; benchmark: chain).
 
     >>> import gradtape as tf
@@ -182,7 +182,7 @@ class Tensor(Operators):
         return device_name(self.array)
 
     def cpu(self) -> Tensor:
-        """A copy of this tensor in the memory of the processor.
+        """Copy this tensor to the CPU.
 
         >>> tf.constant([1.0, 2.0]).cpu().numpy().tolist()
         [1.0, 2.0]
@@ -190,7 +190,7 @@ class Tensor(Operators):
         return to_cpu(self)
 
     def gpu(self, gpu_index: int = 0) -> Tensor:
-        """A copy of this tensor on a GPU.
+        """Copy this tensor to a GPU.
 
         >>> tf.constant(1.0).gpu()
         Traceback (most recent call last):
@@ -200,7 +200,7 @@ class Tensor(Operators):
         return to_gpu(self, gpu_index)
 
     def get_shape(self) -> TensorShape:
-        """The shape, as `tensor.shape`.
+        """Return the shape, like `tensor.shape`.
 
         >>> tf.constant([[1, 2, 3]]).get_shape()
         TensorShape([1, 3])
@@ -208,7 +208,7 @@ class Tensor(Operators):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Check that `shape` agrees with the tensor's own; an eager tensor's shape is always known.
+        """Check that `shape` is compatible with the tensor's own; the shape of an eager tensor is always known.
 
         >>> x = tf.constant([[1, 2, 3]])
         >>> x.set_shape([None, 3])
@@ -224,7 +224,7 @@ class Tensor(Operators):
         """Raise for a tensor that an op cannot use as it is: a subclass may have such ones."""
 
     def ref(self) -> Reference:
-        """A hashable reference to this very tensor (tensors themselves are not hashable: `==` is elementwise).
+        """Return a hashable reference to this tensor (tensors are not hashable, because `==` is elementwise).
 
         >>> x, y = tf.constant(1.0), tf.constant(1.0)
         >>> seen = {x.ref()}
@@ -238,7 +238,7 @@ class Tensor(Operators):
 
     # -- out to Python and NumPy -------------------------------------------------------------------------------------
     def numpy(self) -> ndarray:
-        """The value as a NumPy array (a copy) or, for a scalar, a NumPy scalar.
+        """Return the value as a NumPy array (a copy) or, for a scalar, as a NumPy scalar.
 
         >>> import gradtape as tf
         >>> tf.constant([1, 2]).numpy().tolist()

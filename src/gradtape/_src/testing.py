@@ -45,11 +45,11 @@ def check_gradients(
     modes: Sequence[str] = MODES,
     seed: int = 0,
 ) -> None:
-    """Check the derivatives of `f` at `args`; an AssertionError says which check, argument and element failed.
+    """Check the derivatives of `f` at `args`; raises AssertionError naming the check, argument and element that failed.
 
     Arguments (structures of numbers, arrays, tensors, variables) are checked in float64 or complex128, so `f` must
-    compute in the dtype it is given; integers and booleans are passed on, and not differentiated. Outputs may be any
-    structure. `order` says up to which derivative; the modes, all of them by default:
+    compute in the dtype it is given; integers and booleans are passed on and not differentiated. Outputs can be any
+    structure. `order` is the highest derivative to check. These are the modes, all of which are checked by default:
 
         reverse     the gradient against central differences with step `eps` (chosen for each element if None)
         recorded    the gradient under another tape is the same gradient

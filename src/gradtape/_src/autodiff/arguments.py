@@ -38,7 +38,7 @@ class UnconnectedGradients(Enum):
 
 
 class AggregationMethod:
-    """How gradients are summed in TensorFlow's graphs; accepted for compatibility, without effect.
+    """How gradients are summed in TensorFlow's graphs; accepted for compatibility, with no effect.
 
     >>> tf.AggregationMethod.ADD_N
     0

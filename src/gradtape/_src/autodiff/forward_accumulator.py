@@ -168,9 +168,9 @@ class ForwardAccumulator:
             self._recording = False
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
-        """The derivatives of results computed inside the block, in the structure of `primals`.
+        """Return the derivatives of results computed inside the block, in the structure of `primals`.
 
-        This computes nothing: the tangents were computed together with the results.
+        This computes nothing; the tangents were computed together with the results.
         """
         policy = UnconnectedGradients(unconnected_gradients)
 

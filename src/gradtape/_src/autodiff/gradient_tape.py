@@ -52,16 +52,16 @@ K = TypeVar("K")
 class Tape(RecordingTape):
     """Record what runs inside a `with` block, then differentiate it.
 
-    Trainable variables are watched as they are read, tensors when `watch` is called. You can call `gradient` or one of
-    the other derivatives once, unless the tape is `persistent`.
+    The tape watches trainable variables when they are read, and tensors when you pass them to `watch`. You can call
+    `gradient` or another derivative once, unless the tape is `persistent`.
 
-    Additions to TensorFlow, off by default: `check_numerics` raises an error at the first NaN or Inf, forward or
-    backward; `strong_zeros` preserves cotangents of exactly zero, so that the branch that `where` did not take cannot
-    make a gradient NaN; `profile` measures every op; `lines` records the user's line of every op; `graph` lets what is
-    watched, and what is computed from it, run from graphs, as `tf.config.set_graph_mode("auto")` does for a program;
-    `memory_limit` (bytes, "2GB", or "25%" of the machine's memory) keeps only so much of the saved values, and computes
-    the others again when the backward pass reads them; `spill="disk"` writes them to files where that is faster;
-    `digests` keeps a digest of every result, by which `compare` finds the first op where two runs differ.
+    The following options are additions to TensorFlow and off by default. `check_numerics` raises an error at the first
+    NaN or Inf, forward or backward. `strong_zeros` preserves cotangents of exactly zero, so that the branch that
+    `where` did not take cannot make a gradient NaN. `profile` measures every op. `lines` records the source line of
+    every op. `graph` runs ops on watched tensors from graphs, as `tf.config.set_graph_mode("auto")` does for a whole
+    program. `memory_limit` (bytes, "2GB", or "25%" of the machine's memory) limits the saved values; the others are
+    recomputed when the backward pass needs them, and `spill="disk"` writes them to files if that is faster. `digests`
+    keeps a digest of every result, which `compare` uses to find the first op where two runs differ.
 
     >>> import gradtape as tf
     >>> x = tf.Variable(3.0)
@@ -123,7 +123,7 @@ class Tape(RecordingTape):
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """The gradient of the sum of all targets, in the structure of `sources`.
+        """Compute the gradient of the sum of all targets, in the structure of `sources`.
 
         >>> import gradtape as tf
         >>> w = {"a": tf.Variable(2.0), "b": tf.Variable(5.0)}
@@ -234,15 +234,15 @@ class Tape(RecordingTape):
         *,
         sparse: Any = False,
     ) -> Any:
-        """All partial derivatives of one target: shape `target.shape + source.shape` for each source.
+        """Compute all partial derivatives of one target: shape `target.shape + source.shape` for each source.
 
-        `parallel_iterations` is the number of rows that one backward pass computes; by default it is chosen to fit in
-        memory. `mode` is "reverse" (by rows), "forward" (by columns) or "auto" (whichever needs fewer).
+        `parallel_iterations` is the number of rows that one backward pass computes; by default, as many as fit in
+        memory. `mode` is "reverse" (by rows), "forward" (by columns) or "auto" (whichever needs fewer passes).
 
         With `sparse=True` the result is a `tf.SparseTensor` of the same shape, with `sparse="scipy"` a
-        `scipy.sparse.csr_array` of shape [elements of the target, elements of the source]. The tape finds out from its
-        records where derivatives can be different from zero, and needs a few passes instead of one for each row;
-        `mode` is then chosen as by "auto", unless it is "forward". `sparse=plan` uses a plan of `sparsity` again.
+        `scipy.sparse.csr_array` of shape [elements of the target, elements of the source]. The tape determines from its
+        records where derivatives can be nonzero, and needs only a few passes instead of one per row; `mode` is then
+        chosen as by "auto", unless it is "forward". `sparse=plan` reuses a plan returned by `sparsity`.
 
         >>> import gradtape as tf
         >>> x = tf.constant([1.0, 2.0])
@@ -270,11 +270,11 @@ class Tape(RecordingTape):
         *,
         sparse: Any = False,
     ) -> Any:
-        """The Jacobian of each row of `target` with respect to the same row of `source`: shape [b, y…, x…].
+        """Compute the Jacobian of each row of `target` with respect to the same row of `source`: shape [b, y…, x…].
 
         With `sparse=True` the result is a `tf.SparseTensor` of the same shape, with `sparse="scipy"` a
-        `scipy.sparse.csr_array` with one block on its diagonal for each row, and `sparse=plan` uses a plan of
-        `sparsity(target, source, batch=True)` again.
+        `scipy.sparse.csr_array` with one block on its diagonal for each row. `sparse=plan` reuses a plan returned by
+        `sparsity(target, source, batch=True)`.
 
         >>> import gradtape as tf
         >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
@@ -313,7 +313,7 @@ class Tape(RecordingTape):
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """Per-example gradients, stacked along a new first axis: row b is `gradient(target[b], source)`.
+        """Compute per-example gradients, stacked along a new first axis: row b is `gradient(target[b], source)`.
 
         >>> import gradtape as tf
         >>> w = tf.Variable([1.0, -1.0])
@@ -335,7 +335,7 @@ class Tape(RecordingTape):
     def jvp(
         self, target: Any, sources: Any, tangents: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
     ) -> Any:
-        """The derivative of the targets along `tangents`, by a forward pass over the records.
+        """Compute the derivative of the targets along `tangents`, with a forward pass over the records.
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
@@ -370,10 +370,10 @@ class Tape(RecordingTape):
         *,
         sparse: Any = False,
     ) -> Any:
-        """Second derivatives of one scalar target; for several sources, a block for each pair of them.
+        """Compute the second derivatives of the sum of a target; for several sources, a block for each pair of them.
 
-        No outer tape is needed: this records the backward pass and differentiates it again. `sparse` is the same as
-        for `jacobian`; a plan for it is `tape.sparsity(target, sources, order=2)`.
+        You do not need an outer tape: this records the backward pass and differentiates it again. `sparse` works as for
+        `jacobian`; `tape.sparsity(target, sources, order=2)` returns a plan for it.
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
@@ -397,21 +397,21 @@ class Tape(RecordingTape):
         format: str = "tensor",
         batch: bool = False,
     ) -> Sparsity:
-        """Where the Jacobian (or, with `order=2`, the Hessian) can be different from zero: a plan to compute it.
+        """Find where the Jacobian (or, with `order=2`, the Hessian) can be nonzero: a plan for computing it.
 
-        The plan can be used many times, also by another tape that recorded the same program at another point. This
-        computes no derivative, and does not use up the tape.
+        You can use the plan many times, also with another tape that recorded the same program at another point. This
+        computes no derivative and does not use up the tape.
 
         Args:
-          target: The tensor to be differentiated; for `order=2` a scalar.
-          sources: Tensors or variables; several of them are one matrix, side by side.
+          target: The tensor to differentiate; for `order=2` a scalar.
+          sources: Tensors or variables; several of them form one matrix, side by side.
           order: 1 for `jacobian`, 2 for `hessian`.
-          mode: "forward" (passes by columns), "reverse" (by rows), "both" (some rows by rows, the rest by columns) or
-            "auto", the one that needs the fewest passes. Hessians have the mode "symmetric", or on request "acyclic":
-            fewer passes, and entries that are differences of sums, which costs digits where they differ in size.
-          local: Whether the pattern holds at this point only: a factor that is zero here then counts as no dependence,
-            and so does the branch of `where` that was not taken.
-          format: What the results are: "tensor" (`tf.SparseTensor`) or "scipy" (`scipy.sparse.csr_array`).
+          mode: "forward" (by columns), "reverse" (by rows), "both" (some rows by rows, the rest by columns) or "auto",
+            whichever needs the fewest passes. Hessians use the mode "symmetric" or, on request, "acyclic", which needs
+            fewer passes, but computes entries as differences of sums, which costs digits if they differ in size.
+          local: Whether the pattern holds at this point only: a factor that is zero here, or the branch of `where` that
+            was not taken, then counts as no dependence.
+          format: The type of the results: "tensor" (`tf.SparseTensor`) or "scipy" (`scipy.sparse.csr_array`).
           batch: Whether the plan is for `batch_jacobian`.
 
         >>> import gradtape as tf
@@ -441,7 +441,7 @@ class Tape(RecordingTape):
     def hvp(
         self, target: Any, sources: Any, vectors: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
     ) -> Any:
-        """Hessian-vector products without computing the Hessian (forward over reverse).
+        """Compute Hessian-vector products without building the Hessian (forward over reverse).
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
@@ -460,12 +460,12 @@ class Tape(RecordingTape):
         vectors: Any,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """Products with the generalized Gauss-Newton matrix Jᵀ H J, which is never computed.
+        """Compute products with the generalized Gauss-Newton matrix Jᵀ H J without building the matrix.
 
-        J is the Jacobian of the `outputs` (a model's predictions) by the sources, and H the Hessian of the target (the
-        loss) by the outputs. The matrix is the Hessian without the second derivatives of the model, and positive
-        semidefinite where the loss is convex in the outputs. For losses that are negative log-likelihoods of an
-        exponential family (cross entropy by logits, mean squared errors) it is the Fisher information.
+        J is the Jacobian of the `outputs` (a model's predictions) with respect to the sources, and H the Hessian of the
+        target (the loss) with respect to the outputs. The matrix is the Hessian without the second derivatives of the
+        model, and is positive semidefinite if the loss is convex in the outputs. For negative log-likelihoods of an
+        exponential family (cross entropy with logits, mean squared error) it is the Fisher information matrix.
 
         >>> import gradtape as tf
         >>> w, x = tf.Variable([1.0, 2.0]), tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -478,9 +478,9 @@ class Tape(RecordingTape):
         return _curvatures().ggn_vp(self, target, outputs, sources, vectors, as_policy(unconnected_gradients))
 
     def hessian_diagonal(self, target: Any, sources: Any, *, samples: int = 100, seed: int = 0) -> Estimate:
-        """An estimate of the Hessian's diagonal by products with random signs, and its standard error.
+        """Estimate the diagonal of the Hessian from products with vectors of random signs, with its standard error.
 
-        The mean of z · Hz over vectors z of random signs; exact where the Hessian is diagonal.
+        The estimate is the mean of z · Hz over vectors z of random signs; it is exact if the Hessian is diagonal.
 
         Args:
           target: The scalar to be differentiated.
@@ -501,7 +501,7 @@ class Tape(RecordingTape):
     def hessian_trace(
         self, target: Any, sources: Any, *, samples: int = 100, method: str = "hutchinson", seed: int = 0
     ) -> Estimate:
-        """An estimate of the Hessian's trace (of a network's parameters, say), and its standard error.
+        """Estimate the trace of the Hessian, of a network's parameters for example, with its standard error.
 
         Args:
           target: The scalar to be differentiated.
@@ -528,19 +528,19 @@ class Tape(RecordingTape):
         directions: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """The target and its derivatives of order 1, 2, … along a direction, in one forward pass (Taylor mode).
+        """Compute the target and its derivatives of order 1, 2, … along a direction in one forward pass (Taylor mode).
 
         These are the derivatives of `t -> target(sources + t * directions)` at t = 0. The cost grows with the square of
-        the order; that of nested tapes doubles with each order.
+        the order; the cost of nested tapes doubles with each order.
 
         Args:
           target: A tensor, or a structure of them.
           sources: A tensor or variable, or a structure of them.
           order: The number of derivatives.
-          directions: Tensors like the sources; ones by default: where each number of the target depends on one number
-            of the source, as in elementwise functions and in networks of one input, these are its derivatives.
-          unconnected_gradients: "none" or "zero": what stands for derivatives of a target that does not depend on the
-            sources.
+          directions: Tensors with the structure and shapes of the sources; ones by default. If each element of the
+            target depends on one element of the source, as in elementwise functions and networks with one input, the
+            results are then its derivatives.
+          unconnected_gradients: "none" or "zero": what to return for a target that does not depend on the sources.
 
         Returns:
           A list of `order + 1` tensors, beginning with the target; for a structure of targets, one list for each.
@@ -562,15 +562,16 @@ class Tape(RecordingTape):
         batch: bool = False,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """The sum of the second derivatives of a target by each number of a source, without the Hessian.
+        """Compute the sum of the second derivatives of a target along each axis of a source, without the Hessian.
 
-        One forward pass carries the value, all first derivatives and the sum of the second ones (forward Laplacian).
+        One forward pass carries the value, all first derivatives and the sum of the second derivatives (forward
+        Laplacian).
 
         Args:
           target: A tensor.
           source: A tensor or variable.
-          batch: Whether the first axis of target and source counts points that do not depend on each other, as in
-            `batch_jacobian`: the result is then the Laplacian at each point.
+          batch: Whether the first axis of target and source indexes points that do not depend on each other, as in
+            `batch_jacobian`; the result is then the Laplacian at each point.
           unconnected_gradients: "none" or "zero".
 
         >>> import gradtape as tf
@@ -590,9 +591,10 @@ class Tape(RecordingTape):
         batch: bool = False,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """The Laplacian of the Laplacian: the sum of the fourth derivatives by x_i twice and x_j twice.
+        """Compute the Laplacian of the Laplacian: the sum over all i and j of ∂⁴target/∂xᵢ²∂xⱼ².
 
-        One forward pass in Taylor mode along n² directions, for n numbers; the arguments are those of `laplacian`.
+        This takes one forward pass in Taylor mode along n² directions, for a source of n elements. The arguments are
+        the same as for `laplacian`.
 
         >>> import gradtape as tf
         >>> x = tf.constant([1.0, 2.0])

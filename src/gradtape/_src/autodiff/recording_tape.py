@@ -176,7 +176,7 @@ class RecordingTape:
         return "used up" if self._used_at else "new: it was never entered"
 
     def watch(self, tensor: Any) -> None:
-        """Track a tensor or variable, or every one in a structure of them.
+        """Watch a tensor or variable, or every one in a structure of them.
 
         >>> import gradtape as tf
         >>> x = tf.constant(2.0)
@@ -214,7 +214,7 @@ class RecordingTape:
                 self._log.append(("watch", next_uid(), source.uid, 0, None, get_ident()))
 
     def stop_recording(self) -> _Stopped:
-        """Do not record the ops of the block on this tape; other tapes still record them. Blocks may be nested.
+        """Stop recording on this tape inside a `with` block; other tapes still record. Blocks can be nested.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(2.0)
@@ -299,7 +299,7 @@ class RecordingTape:
             raise
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables this tape watches, in the order of their creation.
+        """Return the variables this tape watches, in the order of their creation.
 
         >>> w, b = tf.Variable(2.0, name="w"), tf.Variable(1.0, name="b")
         >>> with tf.GradientTape() as tape:

@@ -45,10 +45,10 @@ saving = forks.rlock()
 
 
 class CheckpointOptions:
-    """TensorFlow's options. This process writes the values synchronously into one file; other options have no effect.
+    """TensorFlow's options. This process writes the values synchronously to one file; other options have no effect.
 
-    After a checkpoint has been written and registered as the latest, `experimental_write_callbacks` are called with its
-    path or, if they have no parameter, without. If one raises, the checkpoint exists nevertheless.
+    After a checkpoint has been written and registered as the latest, `experimental_write_callbacks` are called, with
+    its path if they take a parameter. If one raises an exception, the checkpoint still exists.
 
     >>> import os, tempfile
     >>> options = tf.train.CheckpointOptions(enable_async=True)
@@ -80,7 +80,7 @@ class CheckpointOptions:
 
 
 class Checkpoint:
-    """Save variables, and objects that hold them, and restore them.
+    """Save and restore variables and the objects that hold them.
 
     >>> import gradtape as tf, tempfile
     >>> step, weights = tf.Variable(7), tf.Variable([1.0, 2.0])
@@ -92,9 +92,9 @@ class Checkpoint:
     >>> weights.numpy().tolist()
     [1.0, 2.0]
 
-    `restore` finds values by their paths of attributes (`model.layers[0].kernel`), not by the names of variables. A
+    `restore` finds values by their attribute paths (`model.layers[0].kernel`), not by the names of variables. A
     variable that does not exist yet, because a layer has not been built, gets its value when it is created. The files
-    have TensorFlow's format: each library reads what the other wrote.
+    use TensorFlow's format, so each library can read the other's checkpoints.
 
     >>> import os, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -148,10 +148,10 @@ class Checkpoint:
 
     # -- saving ------------------------------------------------------------------------------------------------------
     def save(self, file_prefix: Any, options: Any = None) -> str:
-        """Write all values to `file_prefix-N`, where N is the number of the save, and register it as the latest one.
+        """Write all values to `file_prefix-N`, where N counts the saves, and register it as the latest checkpoint.
 
-        The file `checkpoint` of the folder has the latest one, for `tf.train.latest_checkpoint`. Returns the path to
-        restore from.
+        The file `checkpoint` in the directory names the latest one, for `tf.train.latest_checkpoint`. Returns the path
+        to restore from.
         """
         if current_graph() is not None:
             raise NotImplementedError(
@@ -182,7 +182,7 @@ class Checkpoint:
                 raise
 
     def write(self, file_prefix: Any, options: Any = None) -> str:
-        """Write all values to exactly this path, without a number, and without registering it as the latest one."""
+        """Write all values to exactly this path, without a number, and do not register it as the latest checkpoint."""
         prefix = os.fsdecode(file_prefix)
         self._write(prefix)
         call_back(options, prefix)
@@ -208,13 +208,13 @@ class Checkpoint:
 
     # -- restoring ---------------------------------------------------------------------------------------------------
     def sync(self) -> None:
-        """Wait until everything is written; `save` has already done so."""
+        """Wait until everything is written, which is already the case when `save` returns."""
 
     def restore(self, save_path: Any, options: Any = None) -> LoadStatus:
-        """Assign the values of a checkpoint that `save` has written to the variables; None restores nothing.
+        """Assign the values of a checkpoint that `save` wrote to the variables; None restores nothing.
 
-        Either all variables are restored or, on an error, none. The returned status has methods that check whether
-        everything was found.
+        Either all variables are restored or, if there is an error, none. The returned status has methods that check
+        whether everything was found.
         """
         status = self.read(save_path, options)
         if save_path is not None:
@@ -223,7 +223,7 @@ class Checkpoint:
         return status
 
     def read(self, save_path: Any, options: Any = None) -> LoadStatus:
-        """Like `restore`, for files that `write` has written: the number of saves is not restored."""
+        """Restore from files that `write` wrote; the save counter is not restored."""
         if save_path is None:
             return NothingLoaded(self)
         _refuse_tracing("read")
@@ -293,7 +293,7 @@ def _check_trackable(name: str, value: Any, refused: tuple[type, ...]) -> None:
 
 
 class PythonState:
-    """Python state that checkpoints save: a subclass defines `serialize` and `deserialize`.
+    """Python state that checkpoints save; a subclass defines `serialize` and `deserialize`.
 
     >>> import os, tempfile
     >>> class Counter(tf.train.experimental.PythonState):
@@ -317,7 +317,7 @@ class PythonState:
         return {}
 
     def serialize(self) -> str | bytes:
-        """The state as a string."""
+        """Return the state as a string."""
         raise NotImplementedError(f"{type(self).__name__} has to say what to save: define serialize().")
 
     def deserialize(self, string_value: bytes) -> None:
@@ -563,7 +563,7 @@ class LoadStatus:
         self._restoration, self._root = restoration, root
 
     def assert_consumed(self) -> LoadStatus:
-        """Raise unless every value of the checkpoint has a variable, and every variable a value."""
+        """Raise an error unless every value in the checkpoint has a variable, and every variable a value."""
         self.assert_existing_objects_matched()
         restoration = self._restoration
         unused = []
@@ -591,7 +591,7 @@ class LoadStatus:
         return [state for value, state in found if state is not None and id(value) not in matched]
 
     def assert_existing_objects_matched(self) -> LoadStatus:
-        """Raise unless every existing variable was restored; the checkpoint may have more values."""
+        """Raise an error unless every existing variable was restored; the checkpoint may have more values."""
         lost = self._unmatched()
         if lost:
             raise AssertionError(
@@ -601,7 +601,7 @@ class LoadStatus:
         return self
 
     def assert_nontrivial_match(self) -> LoadStatus:
-        """Raise if nothing but the root was found again."""
+        """Raise an error if nothing but the root matched."""
         lost = self._unmatched()
         if len(self._restoration.objects) <= 1:
             if not lost:
@@ -619,10 +619,10 @@ class LoadStatus:
         return self
 
     def initialize_or_restore(self, session: Any = None) -> None:
-        """Nothing is left to do: variables have values from the start."""
+        """Do nothing: variables always have values."""
 
     def run_restore_ops(self, session: Any = None) -> None:
-        """Nothing is left to do: values are there."""
+        """Do nothing: values are restored immediately."""
 
 
 class NothingLoaded(LoadStatus):

@@ -70,7 +70,7 @@ class CheckpointManager:
 
     @property
     def directory(self) -> str:
-        """The folder."""
+        """The directory."""
         return self._directory
 
     @property
@@ -80,7 +80,7 @@ class CheckpointManager:
 
     @property
     def checkpoint_interval(self) -> int | None:
-        """How many steps are between two checkpoints, if the manager decides."""
+        """The number of steps between two checkpoints, if the manager decides."""
         return self._interval
 
     @property
@@ -90,11 +90,11 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths of the checkpoints that are kept, oldest first; not of those that stay for good."""
+        """The paths of the checkpoints it manages, oldest first, without those that are kept permanently."""
         return list(self._kept)
 
     def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
-        """Write a checkpoint and remove old ones. Returns its path, or None if `checkpoint_interval` has not passed."""
+        """Write a checkpoint and remove old ones. Return its path, or None if `checkpoint_interval` has not passed."""
         if self._interval is not None and not self._is_time(check_interval):
             return None
         # Other managers may save into this folder; none of them must remove the latest checkpoint of another one.
@@ -153,7 +153,7 @@ class CheckpointManager:
         return passed >= (self._interval or 0) if check_interval else passed != 0
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the latest checkpoint and return its path; if there is none call `init_fn`, and return None."""
+        """Restore the latest checkpoint and return its path; if there is none, call `init_fn` and return None."""
         if self._latest is not None:
             if not os.path.exists(f"{self._latest}.index"):  # another manager of this folder has saved newer ones
                 self._latest = latest_checkpoint(self._directory) or self._latest
@@ -166,4 +166,4 @@ class CheckpointManager:
         return None
 
     def sync(self) -> None:
-        """Wait until everything is written; `save` has already done so."""
+        """Wait until everything is written, which is already the case when `save` returns."""

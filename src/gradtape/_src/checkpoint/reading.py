@@ -34,11 +34,11 @@ class CheckpointReader:
         self._reader = bundle.Reader(os.fsdecode(filepattern))
 
     def has_tensor(self, tensor_str: str) -> bool:
-        """Whether there is a value under this key."""
+        """Return whether there is a value under this key."""
         return tensor_str in self._reader
 
     def get_tensor(self, tensor_str: str) -> Any:
-        """The value under a key: a NumPy array, or a scalar if it has no axes; strings are bytes."""
+        """Return the value under a key: a NumPy array, or a scalar if it has no axes; strings are bytes."""
         try:
             value: ndarray = self._reader.get(tensor_str)
         except errors.OpError:
@@ -48,15 +48,15 @@ class CheckpointReader:
         return value[()] if value.ndim == 0 else value
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
-        """The shape of every value."""
+        """Return the shape of every value."""
         return {key: list(self._reader.shape(key)) for key in self._reader.keys()}  # noqa: SIM118
 
     def get_variable_to_dtype_map(self) -> dict[str, DType]:
-        """The dtype of every value."""
+        """Return the dtype of every value."""
         return {key: _dtype(self._reader, key) for key in self._reader.keys()}  # noqa: SIM118
 
     def debug_string(self) -> bytes:
-        """A line for every value: key, dtype and shape."""
+        """Return a line for every value: key, dtype and shape."""
         lines = []
         for key in sorted(self._reader.keys()):
             dtype = _dtype(self._reader, key).name
@@ -69,7 +69,7 @@ def _dtype(reader: bundle.Reader, key: str) -> DType:
 
 
 def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
-    """A reader of a checkpoint, or of the latest one in a folder.
+    """Return a reader for a checkpoint, or for the latest one in a directory.
 
     >>> import gradtape as tf, tempfile
     >>> path = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).write(tempfile.mkdtemp() + "/one")
@@ -89,7 +89,7 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
 
 
 def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
-    """The key and shape of every value in a checkpoint, in order.
+    """List the key and shape of every value in a checkpoint, in order.
 
     >>> import os, tempfile
     >>> path = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).write(os.path.join(tempfile.mkdtemp(), "ckpt"))
@@ -100,7 +100,7 @@ def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
 
 
 def load_variable(ckpt_dir_or_file: Any, name: str) -> Any:
-    """One value of a checkpoint; a `:0` at the end of its name is left out.
+    """Return one value of a checkpoint; a `:0` at the end of its name is ignored.
 
     >>> import os, tempfile
     >>> path = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).write(os.path.join(tempfile.mkdtemp(), "ckpt"))

@@ -34,7 +34,7 @@ class CheckpointState:
 
 
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> CheckpointState | None:
-    """The content of the file `checkpoint` of a folder, or None if there is no readable one.
+    """Return the content of the file `checkpoint` in a directory, or None if there is no readable one.
 
     >>> import os, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -113,7 +113,7 @@ def update_checkpoint_state(
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
-    """The path of the latest checkpoint in a folder, or None.
+    """Return the path of the latest checkpoint in a directory, or None.
 
     >>> import tempfile
     >>> tf.train.latest_checkpoint(tempfile.mkdtemp()) is None
@@ -133,9 +133,9 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 def checkpoints_iterator(
     checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None, timeout_fn: Any = None
 ) -> Iterator[str]:
-    """Yield each new checkpoint of a folder as it appears; forever if there is no `timeout`.
+    """Yield each new checkpoint in a directory as it appears; forever if there is no `timeout`.
 
-    After `timeout` seconds without a new one `timeout_fn` decides: it ends if that is missing, or returns true.
+    After `timeout` seconds without a new one, the iterator ends if there is no `timeout_fn` or if it returns true.
 
     >>> import os, tempfile
     >>> folder = tempfile.mkdtemp()

@@ -19,7 +19,7 @@ from gradtape._src.tensor import Tensor
 
 
 class DatasetSpec:
-    """The specification of a dataset within a dataset; with a `dataset_shape`, of an array of datasets.
+    """The specification of a dataset inside a dataset or, with a `dataset_shape`, of an array of datasets.
 
     >>> windows = tf.data.Dataset.range(4).window(2)
     >>> spec = windows.element_spec
@@ -35,7 +35,7 @@ class DatasetSpec:
 
     @classmethod
     def from_value(cls, value: Dataset) -> DatasetSpec:
-        """The specification of a dataset.
+        """Return the specification of a dataset.
 
         >>> tf.data.DatasetSpec.from_value(tf.data.Dataset.range(2))
         DatasetSpec(TensorSpec(shape=(), dtype=tf.int64, name=None), TensorShape([]))
@@ -48,7 +48,7 @@ class DatasetSpec:
         return Dataset
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a dataset, or another specification, has compatible elements."""
+        """Return whether a dataset, or another specification, has compatible elements."""
         if isinstance(spec_or_value, (Dataset, DatasetBatch)):
             spec_or_value = spec_or_value._element_of_dataset()
         if not isinstance(spec_or_value, DatasetSpec) or not self._shape.is_compatible_with(spec_or_value._shape):
@@ -91,7 +91,7 @@ class DatasetSpec:
 class Dataset:
     """A sequence of elements that are computed during iteration: tensors, or tuples and dicts of them.
 
-    A dataset is immutable; its methods return new ones. Every iteration starts from the beginning.
+    A dataset is immutable; its methods return new datasets. Every iteration starts from the beginning.
 
     >>> dataset = tf.data.Dataset.range(10).shuffle(10, seed=1).map(lambda x: x * x).batch(4)
     >>> len(dataset), dataset.element_spec
@@ -121,7 +121,7 @@ class Dataset:
     # -- made from -----------------------------------------------------------------------------------------------------
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
-        """A dataset with one element.
+        """Create a dataset with one element.
 
         >>> list(tf.data.Dataset.from_tensors([1, 2]).as_numpy_iterator())
         [array([1, 2], dtype=int32)]
@@ -130,7 +130,7 @@ class Dataset:
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
-        """A dataset of the rows of arrays, which may be nested in tuples and dicts.
+        """Create a dataset of the rows of arrays, which may be nested in tuples and dicts.
 
         >>> [(int(x), float(y)) for x, y in tf.data.Dataset.from_tensor_slices(([1, 2], [3.0, 4.0]))]
         [(1, 3.0), (2, 4.0)]
@@ -146,9 +146,9 @@ class Dataset:
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """A dataset of the values that a Python generator yields.
+        """Create a dataset of the values that a Python generator yields.
 
-        Every iteration calls `generator(*args)`, with NumPy arrays in `args`.
+        Every iteration calls `generator(*args)`, where `args` are NumPy arrays.
 
         >>> dataset = tf.data.Dataset.from_generator(lambda: iter([1, 2]), output_types="int32")
         >>> [int(x) for x in dataset]
@@ -158,7 +158,7 @@ class Dataset:
 
     @staticmethod
     def range(*args: Any, **kwargs: Any) -> Dataset:
-        """The numbers of Python's `range`, as int64 or `output_type`.
+        """Create a dataset of the numbers of Python's `range`, as int64 or `output_type`.
 
         >>> [int(x) for x in tf.data.Dataset.range(5, 1, -2)]
         [5, 3]
@@ -171,7 +171,7 @@ class Dataset:
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = "int64", name: str | None = None) -> Dataset:
-        """An infinite sequence of numbers.
+        """Create an infinite sequence of numbers.
 
         >>> list(tf.data.Dataset.counter(start=10, step=5).take(3).as_numpy_iterator())
         [np.int64(10), np.int64(15), np.int64(20)]
@@ -180,9 +180,9 @@ class Dataset:
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: Any = None, name: str | None = None) -> Dataset:
-        """An infinite sequence of random int64 numbers.
+        """Create an infinite sequence of random int64 numbers.
 
-        They are the same in every iteration unless `rerandomize_each_iteration` is true.
+        The numbers are the same in every iteration unless `rerandomize_each_iteration` is true.
 
         >>> a, b = ([int(x) for x in tf.data.Dataset.random(seed=4).take(2)] for _ in range(2))
         >>> a == b
@@ -220,7 +220,7 @@ class Dataset:
     def list_files(
         file_pattern: Any, shuffle: bool | None = None, seed: Any = None, name: str | None = None
     ) -> Dataset:
-        """The names of the files that match one of the patterns; in random order unless `shuffle=False`.
+        """Create a dataset of the file names that match the patterns, in random order unless `shuffle=False`.
 
         >>> import os, tempfile
         >>> folder = tempfile.mkdtemp()
@@ -263,7 +263,7 @@ class Dataset:
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: Any = None,
     ) -> Dataset:
-        """Take each element from a random dataset, chosen by weights.
+        """Take each element from a randomly chosen dataset, with the given weights.
 
         >>> zeros, ones = (tf.data.Dataset.from_tensors(x).repeat() for x in (0, 1))
         >>> list(tf.data.Dataset.sample_from_datasets([zeros, ones], weights=[0.0, 1.0]).take(3).as_numpy_iterator())
@@ -309,7 +309,7 @@ class Dataset:
         return True
 
     def cardinality(self, name: str | None = None) -> Tensor:
-        """The number of elements; -1 if it is infinite, -2 if it is unknown.
+        """Return the number of elements; -1 if it is infinite, -2 if it is unknown.
 
         >>> int(tf.data.Dataset.range(5).batch(2).cardinality()), int(tf.data.Dataset.range(5).repeat().cardinality())
         (3, -1)
@@ -318,7 +318,7 @@ class Dataset:
 
     @property
     def element_spec(self) -> Any:
-        """Shapes and dtypes of the elements. This may call functions of the pipeline."""
+        """The shapes and dtypes of the elements. Reading it may call functions of the pipeline."""
         return self._pipeline.spec
 
     def __repr__(self) -> str:
@@ -337,7 +337,7 @@ class Dataset:
         return DatasetSpec(self.element_spec)
 
     def get_single_element(self, name: str | None = None) -> Any:
-        """The element of a dataset with exactly one element.
+        """Return the element of a dataset with exactly one element.
 
         >>> int(tf.data.Dataset.range(3).batch(3).get_single_element()[2])
         2
@@ -349,7 +349,7 @@ class Dataset:
         return found[0]
 
     def reduce(self, initial_state: Any, reduce_func: Any, name: str | None = None) -> Any:
-        """Fold the elements: `reduce_func(state, element)` returns the next state; returns the last one.
+        """Fold the elements: `reduce_func(state, element)` returns the next state; the last state is returned.
 
         >>> int(tf.data.Dataset.range(5).reduce(np.int64(0), lambda state, x: state + x))
         10
@@ -365,8 +365,8 @@ class Dataset:
     ) -> Dataset:
         """Shuffle the elements: each one is drawn from a buffer of `buffer_size` elements.
 
-        Every iteration has another order unless `reshuffle_each_iteration` is False. With a seed, here or by
-        `tf.random.set_seed`, the sequence of these orders is repeatable; it is not the same as TensorFlow's.
+        Every iteration has a new order unless `reshuffle_each_iteration` is False. A seed, given here or with
+        `tf.random.set_seed`, makes the sequence of orders reproducible; it differs from TensorFlow's.
         """
         return self._next(transforms.shuffle(self._pipeline, buffer_size, seed, reshuffle_each_iteration))
 
@@ -379,7 +379,7 @@ class Dataset:
         return self._next(transforms.repeat(self._pipeline, count))
 
     def take(self, count: Any, name: str | None = None) -> Dataset:
-        """The first elements; all of them if `count` is -1.
+        """Keep the first elements; all of them if `count` is -1.
 
         >>> list(tf.data.Dataset.range(5).take(2).as_numpy_iterator())
         [np.int64(0), np.int64(1)]
@@ -387,7 +387,7 @@ class Dataset:
         return self._next(transforms.take(self._pipeline, count))
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
-        """All but the first elements; none if `count` is -1.
+        """Skip the first elements; all of them if `count` is -1.
 
         >>> list(tf.data.Dataset.range(5).skip(3).as_numpy_iterator())
         [np.int64(3), np.int64(4)]
@@ -395,7 +395,7 @@ class Dataset:
         return self._next(transforms.skip(self._pipeline, count))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
-        """Every `num_shards`-th element, starting at `index`.
+        """Keep every `num_shards`-th element, starting at `index`.
 
         >>> list(tf.data.Dataset.range(6).shard(num_shards=3, index=1).as_numpy_iterator())
         [np.int64(1), np.int64(4)]
@@ -403,7 +403,7 @@ class Dataset:
         return self._next(transforms.shard(self._pipeline, num_shards, index))
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """The elements of this dataset, then those of another one.
+        """Append the elements of another dataset.
 
         >>> list(tf.data.Dataset.range(2).concatenate(tf.data.Dataset.range(5, 7)).as_numpy_iterator())
         [np.int64(0), np.int64(1), np.int64(5), np.int64(6)]
@@ -413,7 +413,7 @@ class Dataset:
         return self._next(made.of_files_of(self._pipeline, dataset._pipeline))
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
-        """Pairs of a number and an element.
+        """Pair each element with its number.
 
         >>> [(int(i), int(x)) for i, x in tf.data.Dataset.range(7, 9).enumerate(start=1)]
         [(1, 7), (2, 8)]
@@ -422,7 +422,7 @@ class Dataset:
         return self._next(sources.zipped((count._pipeline, self._pipeline)))
 
     def unique(self, name: str | None = None) -> Dataset:
-        """The elements without duplicates.
+        """Remove duplicate elements.
 
         >>> list(tf.data.Dataset.from_tensor_slices([1, 2, 1, 3]).unique().as_numpy_iterator())
         [np.int32(1), np.int32(2), np.int32(3)]
@@ -439,7 +439,7 @@ class Dataset:
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Apply a function to every element; the parts of a tuple are its arguments. It runs eagerly, one at a time.
+        """Apply a function, eagerly and one call at a time, to every element; the parts of a tuple are its arguments.
 
         >>> dataset = tf.data.Dataset.from_tensor_slices(([1, 2], [3, 4])).map(lambda x, y: {"sum": x + y})
         >>> [int(element["sum"]) for element in dataset]
@@ -449,7 +449,7 @@ class Dataset:
         return self._next(transforms.mapped(self._pipeline, map_func, kind))
 
     def filter(self, predicate: Any, name: str | None = None) -> Dataset:
-        """The elements for which a function returns True.
+        """Keep the elements for which a function returns True.
 
         >>> list(tf.data.Dataset.range(6).filter(lambda x: x % 2 == 0).as_numpy_iterator())
         [np.int64(0), np.int64(2), np.int64(4)]
@@ -457,7 +457,7 @@ class Dataset:
         return self._next(transforms.filtered(self._pipeline, predicate))
 
     def take_while(self, predicate: Any, name: str | None = None) -> Dataset:
-        """The elements before the first one for which a function returns False.
+        """Keep the elements before the first one for which a function returns False.
 
         >>> list(tf.data.Dataset.range(5).take_while(lambda x: x < 2).as_numpy_iterator())
         [np.int64(0), np.int64(1)]
@@ -504,7 +504,7 @@ class Dataset:
         return self._next(transforms.scan(self._pipeline, initial_state, scan_func))
 
     def apply(self, transformation_func: Any, name: str | None = None) -> Dataset:
-        """The result of a function of this dataset.
+        """Return the result of a function of this dataset.
 
         >>> dataset = tf.data.Dataset.range(5).apply(lambda d: d.filter(lambda x: x > 2))
         >>> list(dataset.as_numpy_iterator())
@@ -535,7 +535,7 @@ class Dataset:
     def ragged_batch(
         self, batch_size: Any, drop_remainder: Any = False, row_splits_dtype: Any = "int64", name: str | None = None
     ) -> Dataset:
-        """Combine consecutive elements; those of unknown sizes become rows of a ragged tensor.
+        """Combine consecutive elements; elements of unknown size become rows of a ragged tensor.
 
         >>> dataset = tf.data.Dataset.range(1, 4).map(lambda n: tf.constant(np.arange(int(n))))
         >>> next(iter(dataset.ragged_batch(3)))
@@ -562,7 +562,7 @@ class Dataset:
         )
 
     def unbatch(self, name: str | None = None) -> Dataset:
-        """The rows of every element.
+        """Split every element into its rows.
 
         >>> list(tf.data.Dataset.range(4).batch(2).unbatch().as_numpy_iterator())
         [np.int64(0), np.int64(1), np.int64(2), np.int64(3)]
@@ -570,7 +570,7 @@ class Dataset:
         return self._next(batching.unbatch(self._pipeline))
 
     def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Dataset:
-        """Batches of another size; a list gives several sizes that are used in turn.
+        """Change the batch size; a list gives several sizes that are used in turn.
 
         >>> [b.tolist() for b in tf.data.Dataset.range(6).batch(3).rebatch(2).as_numpy_iterator()]
         [[0, 1], [2, 3], [4, 5]]
@@ -580,7 +580,7 @@ class Dataset:
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
     ) -> Dataset:
-        """Datasets of `size` elements each; each one begins `shift` elements after the previous one.
+        """Divide the dataset into datasets of `size` elements; each begins `shift` elements after the previous one.
 
         >>> windows = tf.data.Dataset.range(5).window(3, shift=1, drop_remainder=True)
         >>> [x.tolist() for x in windows.flat_map(lambda window: window.batch(3)).as_numpy_iterator()]
@@ -596,7 +596,7 @@ class Dataset:
         window_size_func: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """Group `window_size` elements with the same key, and replace each group by `reduce_func(key, group)`.
+        """Group `window_size` elements with the same key, and replace each group with `reduce_func(key, group)`.
 
         >>> dataset = tf.data.Dataset.range(4)
         >>> pairs = dataset.group_by_window(lambda x: x % 2, lambda key, group: group.batch(2), window_size=2)
@@ -619,7 +619,7 @@ class Dataset:
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Padded batches of elements of similar lengths.
+        """Make padded batches of elements of similar lengths.
 
         >>> rows = tf.data.Dataset.range(1, 4).map(lambda n: tf.range(n))
         >>> batches = rows.bucket_by_sequence_length(tf.size, bucket_boundaries=[3], bucket_batch_sizes=[2, 2])
@@ -663,7 +663,7 @@ class Dataset:
     def save(
         self, path: Any, compression: str | None = None, shard_func: Any = None, checkpoint_args: Any = None
     ) -> None:
-        """Write all elements to a folder, from which `Dataset.load` reads them.
+        """Write all elements to a directory, from which `Dataset.load` reads them.
 
         >>> import os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "saved")
@@ -683,7 +683,7 @@ class Dataset:
         reader_func: Any = None,
         wait: bool = False,
     ) -> Dataset:
-        """The dataset that `save` wrote.
+        """Load a dataset that `save` wrote.
 
         >>> import os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "saved")
@@ -701,7 +701,7 @@ class Dataset:
         shard_func: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """Keep the elements of the first complete iteration in a folder, for later iterations and other programs.
+        """Keep the elements of the first complete iteration in a directory, for later iterations and other programs.
 
         >>> import os, tempfile
         >>> dataset = tf.data.Dataset.range(3).snapshot(os.path.join(tempfile.mkdtemp(), "kept"))
@@ -723,7 +723,7 @@ class Dataset:
     def rejection_resample(
         self, class_func: Any, target_dist: Any, initial_dist: Any = None, seed: Any = None, name: str | None = None
     ) -> Dataset:
-        """Pairs (class, element), sampled so that the classes have the distribution `target_dist`.
+        """Resample to pairs (class, element) in which the classes have the distribution `target_dist`.
 
         >>> dataset = tf.data.Dataset.range(100).map(lambda x: x % 2)
         >>> pairs = dataset.rejection_resample(lambda x: x, target_dist=[0.0, 1.0], initial_dist=[0.5, 0.5])
@@ -734,7 +734,7 @@ class Dataset:
 
     # -- options -------------------------------------------------------------------------------------------------------
     def options(self) -> Options:
-        """The options set by `with_options`.
+        """Return the options set with `with_options`.
 
         >>> isinstance(tf.data.Dataset.range(3).options(), tf.data.Options)
         True
@@ -742,7 +742,7 @@ class Dataset:
         return Options() if self._options is None else self._options
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same dataset with options, which have no effect in gradtape.
+        """Return the same dataset with options, which have no effect in gradtape.
 
         >>> options = tf.data.Options()
         >>> options.deterministic = False

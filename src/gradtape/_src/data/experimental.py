@@ -39,8 +39,8 @@ SHARD_HINT = -1
 class AutoShardPolicy(_IntEnum):
     """How workers share a dataset that a strategy distributes.
 
-    FILE: each reads some of the files. DATA: each takes its part of every batch. OFF: each reads everything. AUTO: FILE
-    for datasets that read files, otherwise DATA. HINT: DATA.
+    FILE: each worker reads some of the files. DATA: each takes its part of every batch. OFF: each reads everything.
+        AUTO: FILE for datasets that read files, otherwise DATA. HINT: DATA.
 
     >>> options = tf.data.Options()
     >>> options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
@@ -54,7 +54,7 @@ class AutoShardPolicy(_IntEnum):
 
 
 class AutotuneAlgorithm(_Enum):
-    """The algorithm that sizes buffers; no effect in gradtape.
+    """The algorithm that chooses buffer sizes; no effect in gradtape.
 
     >>> tf.data.experimental.AutotuneAlgorithm.HILL_CLIMB.name
     'HILL_CLIMB'
@@ -68,7 +68,7 @@ class AutotuneAlgorithm(_Enum):
 
 
 class ExternalStatePolicy(_Enum):
-    """Whether to warn about state outside of a pipeline.
+    """Whether to warn about state outside a pipeline.
 
     >>> tf.data.experimental.ExternalStatePolicy.WARN.name
     'WARN'
@@ -80,7 +80,7 @@ class ExternalStatePolicy(_Enum):
 
 
 def cardinality(dataset: _Dataset) -> _Tensor:
-    """The number of elements; -1 if it is infinite, -2 if it is unknown.
+    """Return the number of elements; -1 if it is infinite, -2 if it is unknown.
 
     >>> int(tf.data.experimental.cardinality(tf.data.Dataset.range(3)))
     3
@@ -89,7 +89,7 @@ def cardinality(dataset: _Dataset) -> _Tensor:
 
 
 def assert_cardinality(expected_cardinality: _Any) -> _Transformation:
-    """For `dataset.apply`: declare the number of elements, which is checked when they are read.
+    """Declare the number of elements, which is checked when they are read; for `dataset.apply`.
 
     >>> dataset = tf.data.Dataset.range(5).filter(lambda x: x < 3).apply(tf.data.experimental.assert_cardinality(3))
     >>> int(dataset.cardinality())
@@ -99,7 +99,7 @@ def assert_cardinality(expected_cardinality: _Any) -> _Transformation:
 
 
 def get_single_element(dataset: _Dataset) -> _Any:
-    """The element of a dataset with exactly one element.
+    """Return the element of a dataset with exactly one element.
 
     >>> int(tf.data.experimental.get_single_element(tf.data.Dataset.range(7, 8)))
     7
@@ -108,7 +108,7 @@ def get_single_element(dataset: _Dataset) -> _Any:
 
 
 def get_next_as_optional(iterator: _Any) -> Optional:
-    """The next element of an iterator, if there is one.
+    """Return the next element of an iterator, if there is one.
 
     >>> iterator = iter(tf.data.Dataset.range(1))
     >>> int(tf.data.experimental.get_next_as_optional(iterator).get_value())
@@ -119,7 +119,7 @@ def get_next_as_optional(iterator: _Any) -> Optional:
 
 
 def get_structure(dataset_or_iterator: _Any) -> _Any:
-    """Shapes and dtypes of the elements.
+    """Return the shapes and dtypes of the elements.
 
     >>> tf.data.experimental.get_structure(tf.data.Dataset.range(3))
     TensorSpec(shape=(), dtype=tf.int64, name=None)
@@ -135,7 +135,7 @@ def enable_debug_mode() -> None:
 
 
 def from_list(elements: _Any, name: str | None = None) -> _Dataset:
-    """The elements of a list.
+    """Create a dataset of the elements of a list.
 
     >>> [int(x) for x in tf.data.experimental.from_list([1, 2])]
     [1, 2]
@@ -144,7 +144,7 @@ def from_list(elements: _Any, name: str | None = None) -> _Dataset:
 
 
 def Counter(start: _Any = 0, step: _Any = 1, dtype: _Any = "int64") -> _Dataset:
-    """An infinite sequence of numbers.
+    """Create an infinite sequence of numbers.
 
     >>> list(tf.data.experimental.Counter(5).take(2).as_numpy_iterator())
     [np.int64(5), np.int64(6)]
@@ -153,7 +153,7 @@ def Counter(start: _Any = 0, step: _Any = 1, dtype: _Any = "int64") -> _Dataset:
 
 
 def RandomDataset(seed: _Any = None) -> _Dataset:
-    """An infinite sequence of random numbers.
+    """Create an infinite sequence of random numbers.
 
     >>> len(list(tf.data.experimental.RandomDataset(seed=1).take(3)))
     3
@@ -175,7 +175,7 @@ def choose_from_datasets(datasets: _Any, choice_dataset: _Dataset, stop_on_empty
 def sample_from_datasets(
     datasets: _Any, weights: _Any = None, seed: _Any = None, stop_on_empty_dataset: bool = False
 ) -> _Dataset:
-    """Take each element from a random dataset.
+    """Take each element from a randomly chosen dataset.
 
     >>> ones = tf.data.Dataset.from_tensors(1).repeat(2)
     >>> list(tf.data.experimental.sample_from_datasets([ones, ones]).as_numpy_iterator())
@@ -189,13 +189,13 @@ def _method(name: str, doc: str) -> _Callable[..., _Transformation]:
         return lambda dataset: getattr(dataset, name)(*args, **kwargs)
 
     transformation.__name__ = transformation.__qualname__ = name
-    transformation.__doc__ = f"For `dataset.apply`: {doc}"
+    transformation.__doc__ = doc
     return transformation
 
 
 bucket_by_sequence_length = _method(
     "bucket_by_sequence_length",
-    """batches of elements of similar lengths.
+    """Make batches of elements of similar lengths; for `dataset.apply`.
 
 >>> rows = tf.data.Dataset.range(1, 4).map(lambda n: tf.range(n))
 >>> by_length = tf.data.experimental.bucket_by_sequence_length(tf.size, [3], [2, 2])
@@ -205,7 +205,7 @@ bucket_by_sequence_length = _method(
 )
 dense_to_ragged_batch = _method(
     "ragged_batch",
-    """elements of unknown sizes as the rows of ragged tensors.
+    """Combine elements of unknown size into ragged tensors; for `dataset.apply`.
 
 >>> rows = tf.data.Dataset.range(1, 4).map(lambda n: tf.range(n))
 >>> next(iter(rows.apply(tf.data.experimental.dense_to_ragged_batch(3))))
@@ -214,7 +214,7 @@ dense_to_ragged_batch = _method(
 )
 enumerate_dataset = _method(
     "enumerate",
-    """pairs of a number and an element.
+    """Pair each element with its number; for `dataset.apply`.
 
 >>> dataset = tf.data.Dataset.from_tensor_slices([7, 8]).apply(tf.data.experimental.enumerate_dataset())
 >>> [(int(i), int(x)) for i, x in dataset]
@@ -223,7 +223,7 @@ enumerate_dataset = _method(
 )
 group_by_window = _method(
     "group_by_window",
-    """groups of elements with the same key.
+    """Group elements with the same key; for `dataset.apply`.
 
 >>> pairs = tf.data.experimental.group_by_window(lambda x: x % 2, lambda key, group: group.batch(2), 2)
 >>> [b.tolist() for b in tf.data.Dataset.range(4).apply(pairs).as_numpy_iterator()]
@@ -232,7 +232,7 @@ group_by_window = _method(
 )
 ignore_errors = _method(
     "ignore_errors",
-    """the elements that can be read.
+    """Skip the elements that raise an error; for `dataset.apply`.
 
 >>> checked = tf.data.Dataset.from_tensor_slices([1.0, 0.0]).map(lambda x: tf.debugging.check_numerics(1 / x, ""))
 >>> [float(x) for x in checked.apply(tf.data.experimental.ignore_errors())]
@@ -241,7 +241,7 @@ ignore_errors = _method(
 )
 rejection_resample = _method(
     "rejection_resample",
-    """resample to given class proportions.
+    """Resample to given class proportions; for `dataset.apply`.
 
 >>> only_ones = tf.data.experimental.rejection_resample(lambda x: x, [0.0, 1.0], initial_dist=[0.5, 0.5])
 >>> {int(c) for c, x in tf.data.Dataset.range(100).map(lambda x: x % 2).apply(only_ones)}
@@ -250,7 +250,7 @@ rejection_resample = _method(
 )
 snapshot = _method(
     "snapshot",
-    """elements that are kept in a folder.
+    """Keep the elements in a directory; for `dataset.apply`.
 
 >>> import os, tempfile
 >>> folder = os.path.join(tempfile.mkdtemp(), "kept")
@@ -260,7 +260,7 @@ snapshot = _method(
 )
 scan = _method(
     "scan",
-    """a function with a state.
+    """Apply a function with a state; for `dataset.apply`.
 
 >>> sums = tf.data.experimental.scan(tf.constant(0, tf.int64), lambda total, x: (total + x, total + x))
 >>> [int(x) for x in tf.data.Dataset.range(4).apply(sums)]
@@ -269,7 +269,7 @@ scan = _method(
 )
 take_while = _method(
     "take_while",
-    """the elements before the first for which a function is False.
+    """Keep the elements before the first for which a function is False; for `dataset.apply`.
 
 >>> [int(x) for x in tf.data.Dataset.range(5).apply(tf.data.experimental.take_while(lambda x: x < 2))]
 [0, 1]
@@ -277,7 +277,7 @@ take_while = _method(
 )
 unbatch = _method(
     "unbatch",
-    """the rows of every element.
+    """Split every element into its rows; for `dataset.apply`.
 
 >>> [int(x) for x in tf.data.Dataset.range(4).batch(2).apply(tf.data.experimental.unbatch())]
 [0, 1, 2, 3]
@@ -285,7 +285,7 @@ unbatch = _method(
 )
 unique = _method(
     "unique",
-    """each distinct element once.
+    """Remove duplicate elements; for `dataset.apply`.
 
 >>> [int(x) for x in tf.data.Dataset.from_tensor_slices([1, 2, 1]).apply(tf.data.experimental.unique())]
 [1, 2]
@@ -300,7 +300,7 @@ def map_and_batch(
     drop_remainder: _Any = False,
     num_parallel_calls: _Any = None,
 ) -> _Transformation:
-    """For `dataset.apply`: apply a function to every element, and batch the results.
+    """Apply a function to every element and batch the results; for `dataset.apply`.
 
     >>> dataset = tf.data.Dataset.range(4).apply(tf.data.experimental.map_and_batch(lambda x: x * 10, 2))
     >>> [b.tolist() for b in dataset.as_numpy_iterator()]
@@ -310,7 +310,7 @@ def map_and_batch(
 
 
 def shuffle_and_repeat(buffer_size: _Any, count: _Any = None, seed: _Any = None) -> _Transformation:
-    """For `dataset.apply`: shuffle and repeat, with a new order each time.
+    """Shuffle and repeat, with a new order each time; for `dataset.apply`.
 
     >>> dataset = tf.data.Dataset.range(3).apply(tf.data.experimental.shuffle_and_repeat(3, count=2))
     >>> sorted(dataset.as_numpy_iterator())
@@ -327,7 +327,7 @@ def parallel_interleave(
     buffer_output_elements: _Any = None,
     prefetch_input_elements: _Any = None,
 ) -> _Transformation:
-    """For `dataset.apply`: take elements in turn from several datasets that a function returns.
+    """Take elements in turn from several datasets that a function returns; for `dataset.apply`.
 
     >>> decade = lambda n: tf.data.Dataset.range(n * 10, n * 10 + 2)
     >>> dataset = tf.data.Dataset.range(2).apply(tf.data.experimental.parallel_interleave(decade, cycle_length=2))
@@ -338,7 +338,7 @@ def parallel_interleave(
 
 
 def copy_to_device(target_device: _Any, source_device: str = "/cpu:0") -> _Transformation:
-    """For `dataset.apply`: the same dataset. `tf.device` around the iteration selects the device of the elements.
+    """Return the same dataset; for `dataset.apply`. Use `tf.device` around the iteration to select the device.
 
     >>> dataset = tf.data.Dataset.range(2).apply(tf.data.experimental.copy_to_device("/cpu:0"))
     >>> list(dataset.as_numpy_iterator())
@@ -348,7 +348,7 @@ def copy_to_device(target_device: _Any, source_device: str = "/cpu:0") -> _Trans
 
 
 def prefetch_to_device(device: _Any, buffer_size: _Any = None) -> _Transformation:
-    """For `dataset.apply`: compute elements in advance.
+    """Compute elements in advance; for `dataset.apply`.
 
     >>> dataset = tf.data.Dataset.range(2).apply(tf.data.experimental.prefetch_to_device("/cpu:0"))
     >>> list(dataset.as_numpy_iterator())
@@ -358,7 +358,7 @@ def prefetch_to_device(device: _Any, buffer_size: _Any = None) -> _Transformatio
 
 
 def save(dataset: _Dataset, path: _Any, compression: _Any = None, shard_func: _Any = None) -> None:
-    """Write all elements to a folder.
+    """Write all elements to a directory.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "saved")
@@ -370,7 +370,7 @@ def save(dataset: _Dataset, path: _Any, compression: _Any = None, shard_func: _A
 
 
 def load(path: _Any, element_spec: _Any = None, compression: _Any = None, reader_func: _Any = None) -> _Dataset:
-    """The dataset that `save` wrote.
+    """Load a dataset that `save` wrote.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "saved")
@@ -382,7 +382,7 @@ def load(path: _Any, element_spec: _Any = None, compression: _Any = None, reader
 
 
 class TFRecordWriter:
-    """Writes a dataset of strings to a TFRecord file, which appears when all of it is written.
+    """Write a dataset of strings to a TFRecord file, which appears when it is complete.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "a.tfrecord")

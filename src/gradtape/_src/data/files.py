@@ -55,7 +55,7 @@ def _text(data: bytes) -> Tensor:
 
 
 class TextLineDataset(_FileDataset):
-    """The lines of text files, without line ends. `compression_type` is "", "GZIP" or "ZLIB".
+    """A dataset of the lines of text files, without line ends. `compression_type` is "", "GZIP" or "ZLIB".
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "lines.txt")
@@ -81,7 +81,7 @@ class TextLineDataset(_FileDataset):
 
 
 class FixedLengthRecordDataset(_FileDataset):
-    """Records of fixed length, without the header and the footer of each file.
+    """A dataset of fixed-length records from files, without the header and footer of each file.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "records")
@@ -142,7 +142,7 @@ class FixedLengthRecordDataset(_FileDataset):
 
 
 class TFRecordDataset(_FileDataset):
-    """The records of TFRecord files, as strings; parse them with `tf.io.parse_single_example`.
+    """A dataset of the records in TFRecord files, as strings; parse them with `tf.io.parse_single_example`.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "a.tfrecord")

@@ -31,7 +31,7 @@ def next_of(iterator: Iterator[Any]) -> Any:
 
 
 class IteratorBase(PythonState):
-    """An iterator over a dataset: `next(iterator)`, `iterator.get_next()`; saved by `tf.train.Checkpoint`.
+    """An iterator over a dataset: `next(iterator)`, `iterator.get_next()`. `tf.train.Checkpoint` can save it.
 
     >>> iterator = iter(tf.data.Dataset.range(3))
     >>> iterator.get_next().numpy().item(), next(iterator).numpy().item()
@@ -85,11 +85,11 @@ class IteratorBase(PythonState):
         return to_device(element)
 
     def get_next(self) -> Any:
-        """The next element; an OutOfRangeError at the end."""
+        """Return the next element; raises OutOfRangeError at the end."""
         return next_of(self)
 
     def get_next_as_optional(self) -> Optional:
-        """The next element, if there is one."""
+        """Return the next element, if there is one."""
         return Optional([element for element in (next(self, END),) if element is not END], self._pipeline)
 
     @property
@@ -190,24 +190,24 @@ class Optional:
 
     @staticmethod
     def from_value(value: Any) -> Optional:
-        """An optional that has a value: a tensor, or a structure of tensors."""
+        """Create an optional with a value: a tensor, or a structure of tensors."""
         element = normalized(value)
         return Optional([element], spec=spec_of(element))
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """An optional without a value, for values with these shapes and dtypes."""
+        """Create an optional without a value, for values with these shapes and dtypes."""
         return Optional([], spec=element_spec)
 
     def _element_of_dataset(self) -> Any:
         return type(self)
 
     def has_value(self, name: str | None = None) -> Tensor:
-        """Whether it has a value."""
+        """Return whether there is a value."""
         return wrap(np.array(bool(self._values)))
 
     def get_value(self, name: str | None = None) -> Any:
-        """The value, or an InvalidArgumentError."""
+        """Return the value; raises InvalidArgumentError if there is none."""
         if not self._values:
             raise errors.invalid_argument("The given optional does not have a value.", "OptionalGetValue")
         return self._values[0]

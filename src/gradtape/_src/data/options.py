@@ -31,7 +31,7 @@ class _Settings:
 
 
 class AutotuneOptions(_Settings):
-    """Options for the sizes of buffers; no effect in gradtape.
+    """Options for buffer sizes; no effect in gradtape.
 
     >>> options = tf.data.Options()
     >>> options.autotune.enabled = False
@@ -118,7 +118,7 @@ class Options(_Settings):
             object.__setattr__(self, name, kind())
 
     def merge(self, options: Options) -> Options:
-        """These options, updated by those that `options` sets.
+        """Return these options, updated with those that `options` sets.
 
         >>> a, b = tf.data.Options(), tf.data.Options()
         >>> b.deterministic = True

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class ClusterResolver:
-    """Describes a cluster, and the task that this process is.
+    """A description of a cluster and of this process's task.
 
     >>> spec = tf.train.ClusterSpec({"worker": ["host1:2222", "host2:2222"]})
     >>> resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=1)
@@ -44,11 +44,11 @@ class ClusterResolver:
     rpc_layer: str | None = None
 
     def cluster_spec(self) -> ClusterSpec:
-        """The jobs and addresses of the cluster."""
+        """Return the jobs and addresses of the cluster."""
         raise NotImplementedError("cluster_spec is not implemented.")
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """The address of a task, or of the process to connect to."""
+        """Return the address of a task, or of the process to connect to."""
         raise NotImplementedError("master is not implemented.")
 
     @property
@@ -59,7 +59,7 @@ class ClusterResolver:
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
     ) -> dict[str, int]:
-        """The accelerators of this machine, by kind."""
+        """Return the accelerators of this machine, by kind."""
         found = {kind: len(logical_devices(kind)) for kind in ("GPU", "TPU")}
         return {kind: count for kind, count in found.items() if count}
 
@@ -156,7 +156,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def task_type(self) -> Any:
-        """The job of this process; None outside of a cluster."""
+        """The job of this process; None outside a cluster."""
         found = self._of_task("type")
         return None if found is None else str(found)
 
@@ -166,7 +166,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> Any:
-        """The number of this process in its job; None outside of a cluster."""
+        """The number of this process in its job; None outside a cluster."""
         found = self._of_task("index")
         return None if found is None else int(found)
 
@@ -176,7 +176,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> Any:
-        """The protocol in front of addresses."""
+        """The protocol that prefixes addresses."""
         given = self._given["rpc_layer"]
         return self._config().get("rpc_layer") if given is None else given
 
@@ -201,7 +201,7 @@ class TFConfigClusterResolver(ClusterResolver):
 
 
 class UnionResolver(ClusterResolver):
-    """Several clusters as one: the tasks of jobs with the same name, one after the other.
+    """Several clusters combined: the tasks of jobs with the same name are concatenated.
 
     >>> a, b = (
     ...     tf.distribute.cluster_resolver.SimpleClusterResolver(tf.train.ClusterSpec({"worker": [host]}))
@@ -283,7 +283,7 @@ class SlurmClusterResolver(ClusterResolver):
         self.task_type, self.task_id = self.get_task_info()
 
     def get_task_info(self) -> Any:
-        """The job of this process, and its number there."""
+        """Return the job of this process, and its number in the job."""
         first = 0
         for name, count in self._jobs.items():
             if self._rank < first + count:
@@ -416,7 +416,7 @@ def _kubernetes_client(location: KubernetesExecutableLocation) -> Any:
 
 
 class GCEClusterResolver(ClusterResolver):
-    """The machines of an instance group of Google Compute Engine. It needs `googleapiclient`, or a service.
+    """The machines of an instance group on Google Compute Engine. It needs `googleapiclient`, or a service.
 
     >>> tf.distribute.cluster_resolver.GCEClusterResolver("project", "zone", "group", 8470).cluster_spec()
     Traceback (most recent call last):
@@ -475,7 +475,7 @@ def _compute_service(credentials: Any) -> Any:
 
 
 class TPUClusterResolver(ClusterResolver):
-    """The TPU cores of this machine: `tpu="local"`. JAX reaches a TPU from the machine that it is a part of only.
+    """The TPU cores of this machine: `tpu="local"`. JAX can use a TPU only from the machine it is attached to.
 
     >>> import gradtape as tf
     >>> tf.distribute.cluster_resolver.TPUClusterResolver("local").master()
@@ -507,7 +507,7 @@ class TPUClusterResolver(ClusterResolver):
 
     @staticmethod
     def connect(tpu: str | None = None, zone: str | None = None, project: str | None = None) -> TPUClusterResolver:
-        """The resolver; there is nothing to connect to."""
+        """Return the resolver; there is nothing to connect to."""
         return TPUClusterResolver(tpu, zone, project)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
@@ -516,7 +516,7 @@ class TPUClusterResolver(ClusterResolver):
     get_master = master
 
     def get_job_name(self) -> str:
-        """The job of the TPU workers."""
+        """Return the job of the TPU workers."""
         return self._job
 
     def cluster_spec(self) -> ClusterSpec:

@@ -47,7 +47,7 @@ def default_strategy() -> Strategy:
 
 
 def get_strategy() -> Strategy:
-    """The active strategy; outside of every scope the default one, which has one replica.
+    """Return the active strategy; outside every scope the default one, which has one replica.
 
     >>> import gradtape as tf
     >>> tf.distribute.get_strategy().num_replicas_in_sync
@@ -58,7 +58,7 @@ def get_strategy() -> Strategy:
 
 
 def has_strategy() -> bool:
-    """Whether a strategy other than the default one is active.
+    """Return whether a strategy other than the default one is active.
 
     >>> import gradtape as tf
     >>> tf.distribute.has_strategy()
@@ -68,7 +68,7 @@ def has_strategy() -> bool:
 
 
 def in_cross_replica_context() -> bool:
-    """Whether code runs across replicas: in a scope or in a `merge_call`, and not in `run`.
+    """Return whether code runs across replicas: in a scope or in a `merge_call`, and not in `run`.
 
     >>> import gradtape as tf
     >>> with tf.distribute.MirroredStrategy(["/CPU:0"]).scope():
@@ -80,7 +80,7 @@ def in_cross_replica_context() -> bool:
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """The context of the replica that runs this code; None across replicas.
+    """Return the context of the replica that runs this code; None across replicas.
 
     >>> import gradtape as tf
     >>> tf.distribute.get_replica_context().num_replicas_in_sync

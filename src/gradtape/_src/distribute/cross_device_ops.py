@@ -25,7 +25,7 @@ class CrossDeviceOps:
     """
 
     def reduce(self, reduce_op: Any, per_replica_value: Any, destinations: Any, options: Any = None) -> Any:
-        """The sum or mean of a value over replicas.
+        """Compute the sum or mean of a value over replicas.
 
         >>> import gradtape as tf
         >>> tf.distribute.ReductionToOneDevice().reduce("sum", tf.constant(2.0), "/CPU:0").numpy()
@@ -35,11 +35,11 @@ class CrossDeviceOps:
         return reduced(as_reduce_op(reduce_op), value.parts if isinstance(value, PerReplica) else [value])
 
     def batch_reduce(self, reduce_op: Any, value_destination_pairs: Sequence[Any], options: Any = None) -> list[Any]:
-        """`reduce` of several values."""
+        """Reduce several values."""
         return [self.reduce(reduce_op, value, destination) for value, destination in value_destination_pairs]
 
     def broadcast(self, tensor: Any, destinations: Any) -> Any:
-        """A tensor on all devices."""
+        """Copy a tensor to all devices."""
         return tensor
 
 

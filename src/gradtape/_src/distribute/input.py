@@ -38,7 +38,7 @@ class InputReplicationMode(Enum):
 
 @dataclass(frozen=True)
 class InputOptions:
-    """Options of distributed datasets, as TensorFlow has them. Elements are computed when they are read.
+    """TensorFlow's options for distributed datasets. Elements are computed when they are read.
 
     >>> import gradtape as tf
     >>> tf.distribute.InputOptions().experimental_fetch_to_device
@@ -52,7 +52,7 @@ class InputOptions:
 
 
 class InputContext:
-    """The argument of a function that creates a dataset: the number of pipelines, and which one this is.
+    """The argument of a function that creates a dataset: the number of pipelines, and the number of this one.
 
     >>> import gradtape as tf
     >>> tf.distribute.InputContext(num_replicas_in_sync=4).get_per_replica_batch_size(32)
@@ -72,12 +72,12 @@ class InputContext:
 
     @property
     def num_input_pipelines(self) -> int:
-        """How many datasets there are, one for each process."""
+        """The number of datasets, one for each process."""
         return self._num_input_pipelines
 
     @property
     def input_pipeline_id(self) -> int:
-        """Which of them this is."""
+        """The number of this dataset."""
         return self._input_pipeline_id
 
     @property
@@ -86,7 +86,7 @@ class InputContext:
         return self._num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """The rows of a replica in a global batch; a ValueError unless all have as many."""
+        """Return the number of rows per replica in a global batch; raises ValueError unless it divides evenly."""
         if global_batch_size % self._num_replicas_in_sync:
             raise ValueError(
                 f"The `global_batch_size` {global_batch_size} is not divisible by `num_replicas_in_sync` "
@@ -104,7 +104,7 @@ class InputContext:
 class DistributedIterator:
     """An iterator over a distributed dataset.
 
-    With several replicas its elements hold a `PerReplica` for every tensor; with one, the tensors.
+    With several replicas, its elements hold a `PerReplica` for every tensor; with one, the tensors themselves.
 
     >>> strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     >>> dataset = strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(2))
@@ -131,11 +131,11 @@ class DistributedIterator:
         return next(self._batches)
 
     def get_next(self) -> Any:
-        """The next element; an OutOfRangeError at the end."""
+        """Return the next element; raises OutOfRangeError at the end."""
         return next_of(self)
 
     def get_next_as_optional(self) -> Optional:
-        """The next element, if there is one."""
+        """Return the next element, if there is one."""
         end = object()
         return Optional([element for element in (next(self, end),) if element is not end])
 
@@ -146,7 +146,7 @@ class DistributedIterator:
 
 
 class DistributedDataset:
-    """A dataset for several replicas: every element has a part for each of them.
+    """A dataset for several replicas: every element has a part for each replica.
 
     >>> import gradtape as tf
     >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])

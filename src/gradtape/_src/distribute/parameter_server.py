@@ -25,9 +25,9 @@ class CentralExtended(MirroredExtended):
 
 
 class CentralStorageStrategy(Strategy):
-    """Replicas on several devices of one machine that share one copy of every variable, on `parameter_device`.
+    """Replicas on several devices of one machine that share one copy of every variable on `parameter_device`.
 
-    Assignments in replicas are aggregated before they change it.
+    Assignments in replicas are aggregated before they are applied.
 
     >>> import gradtape as tf
     >>> strategy = tf.distribute.experimental.CentralStorageStrategy(["/CPU:0"], "/CPU:0")
@@ -56,7 +56,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 class ParameterServerStrategy(Strategy):
-    """Not supported, because it is asynchronous: the constructor raises an error that says what to use.
+    """Not supported, because it is asynchronous; the constructor raises an error that says what to use instead.
 
     >>> spec = tf.train.ClusterSpec({"ps": ["host:2222"], "worker": ["host:2223"]})
     >>> tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.SimpleClusterResolver(spec))

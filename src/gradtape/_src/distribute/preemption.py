@@ -28,10 +28,9 @@ _AHEAD = 2
 class TerminationConfig:
     """How a `PreemptionCheckpointHandler` detects a preemption, and what it does then.
 
-    termination_watcher_fn  says whether the process will be ended soon; SIGTERM counts in any case
-    exit_fn                 ends the process after the checkpoint; by default with the exit code 42
-    grace_period            seconds to go on training before the checkpoint is saved
-    save_fn                 saves the checkpoint
+    termination_watcher_fn  returns whether the process will be terminated soon; SIGTERM counts in any case exit_fn ends
+    the process after the checkpoint; by default with the exit code 42 grace_period            seconds to continue
+    training before the checkpoint is saved save_fn                 saves the checkpoint
 
     >>> import gradtape as tf
     >>> tf.distribute.experimental.TerminationConfig(grace_period=10).grace_period
@@ -50,7 +49,7 @@ class TerminationConfig:
 
 
 class PreemptionWatcher:
-    """Watches for SIGTERM, which most platforms send before they end a process.
+    """Watches for SIGTERM, which most platforms send before they terminate a process.
 
     >>> import gradtape as tf
     >>> tf.distribute.experimental.PreemptionWatcher().preemption_message
@@ -69,19 +68,19 @@ class PreemptionWatcher:
 
     @property
     def preemption_message(self) -> str | None:
-        """What was noticed; None before."""
+        """The message about the preemption; None before one is detected."""
         return self._message
 
     def block_until_worker_exit(self) -> None:
-        """Wait until a preemption is noticed."""
+        """Wait until a preemption is detected."""
         self._noticed.wait()
 
 
 class PreemptionCheckpointHandler:
-    """Saves a checkpoint when the process is about to be ended, and restores the last one when it is created.
+    """Saves a checkpoint when the process is about to be terminated, and restores the last one when it is created.
 
-    Call every step through `run`. After SIGTERM all processes save at the same step, the first one writes, and all
-    exit; when the program is started again it continues there.
+    Call every step through `run`. After SIGTERM, all processes stop at the same step, the first one writes the
+    checkpoint, and all exit; when the program is started again, it continues there.
 
     >>> import gradtape as tf, tempfile
     >>> v = tf.Variable(0.0)
@@ -128,18 +127,18 @@ class PreemptionCheckpointHandler:
 
     @property
     def total_run_calls(self) -> int:
-        """How often `run` was called, before restarts too."""
+        """The number of calls of `run`, including those before restarts."""
         return self._calls
 
     def run(self, distributed_train_function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a step; if the process will be ended, save a checkpoint first and exit."""
+        """Call a step; if the process is about to be terminated, save a checkpoint first and exit."""
         self.save_checkpoint_if_preempted()
         result = distributed_train_function(*args, **kwargs)
         self._calls += 1
         return result
 
     def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
-        """Save a checkpoint and exit, if the process will be ended, at the call at which all processes do."""
+        """Save a checkpoint and exit if the process is about to be terminated, at the same call in all processes."""
         if self._last is None:
             self._last = self._agreed()
         if self._last is None or self._calls < self._last:
@@ -170,8 +169,6 @@ class PreemptionCheckpointHandler:
 
     @contextmanager
     def watch_preemption_scope(self) -> Iterator[None]:
-        """Within the block each process looks for preemptions by itself: `save_checkpoint_if_preempted` is called at
-        its end.
-        """
+        """Watch for preemptions in a `with` block, and call `save_checkpoint_if_preempted` at its end."""
         yield
         self.save_checkpoint_if_preempted()

@@ -21,7 +21,7 @@ from gradtape._src.variable import VariableAggregation
 
 
 class ReduceOp(Enum):
-    """How values of replicas are reduced to one.
+    """How the values of replicas are combined into one.
 
     >>> import gradtape as tf
     >>> tf.distribute.ReduceOp("MEAN")

@@ -84,9 +84,9 @@ class ReplicaContext:
         return (self._strategy.extended.worker_devices[self.number],)
 
     def merge_call(self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> Any:
-        """Call `merge_fn(strategy, *args, **kwargs)` once for all replicas, when every one of them is here.
+        """Call `merge_fn(strategy, *args, **kwargs)` once for all replicas, after every one of them has arrived here.
 
-        The arguments of `merge_fn` hold the values of all replicas. Each replica gets its part of the result.
+        The arguments of `merge_fn` contain the values of all replicas. Each replica gets its part of the result.
         """
         self._require_here()
         kwargs = {} if kwargs is None else dict(kwargs)
@@ -100,9 +100,9 @@ class ReplicaContext:
         return create() if self._thread is None else self._thread.shared(create)
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-        """The sum or mean of every leaf of `value` over all replicas, for each of them.
+        """Compute the sum or mean of every leaf of `value` over all replicas, for each of them.
 
-        It is differentiable: the gradient is the same reduction of the upstream gradients of all replicas.
+        This is differentiable: the gradient is the same reduction of the upstream gradients of all replicas.
         """
         self._require_here()
         op = reduction.as_reduce_op(reduce_op)
@@ -129,9 +129,9 @@ class ReplicaContext:
         return [_here(value) for value in self.merge_call(merged, args=tuple(map(_own, flat)))]
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """The values of all replicas along an axis, for each of them; every leaf of a structure by itself.
+        """Concatenate the values of all replicas along an axis, for each of them; each leaf of a structure separately.
 
-        The gradient is this replica's part of the sum of the upstream gradients.
+        The gradient is this replica's part of the sum of all upstream gradients.
         """
         self._require_here()
         if any(isinstance(leaf, IndexedSlices) for leaf in nest.flatten(value)):

@@ -25,11 +25,11 @@ class ServerDef:
 
 
 class Server:
-    """A task of a cluster, which listens at its address.
+    """A task of a cluster, which listens on its address.
 
-    TensorFlow's servers run ops that other processes send them, for parameter servers and sessions of TensorFlow 1.
-    gradtape has neither: its workers run the program themselves. A server says which task it is and holds the port;
-    `join` raises an error that says what to use.
+    TensorFlow's servers run ops that other processes send them, for parameter servers and TensorFlow 1 sessions.
+    gradtape has neither: its workers run the program themselves. A server knows which task it is and holds the port;
+    `join` raises an error that says what to use instead.
 
     >>> import gradtape as tf
     >>> server = tf.distribute.Server({"worker": ["localhost:2222"]}, start=False)
@@ -76,7 +76,7 @@ class Server:
 
     @staticmethod
     def create_local_server(config: Any = None, start: bool = True) -> Server:
-        """A server of this process alone, at a free port."""
+        """Create a server of this process alone, on a free port."""
         return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
 
     def start(self) -> None:
@@ -96,7 +96,7 @@ class Server:
         self._address = f"{host}:{self._socket.getsockname()[1]}"
 
     def join(self) -> NoReturn:
-        """Refused: it would wait for ops of other processes, which gradtape never sends."""
+        """Raise an error: it would wait for ops from other processes, which gradtape never sends."""
         raise errors.UnimplementedError(
             None,
             None,

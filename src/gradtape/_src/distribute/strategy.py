@@ -35,7 +35,7 @@ from gradtape._src.variable import Variable, copies_of, is_distributed, variable
 
 @dataclass(frozen=True)
 class ValueContext:
-    """The argument of `experimental_distribute_values_from_function`'s function: which replica it is called for.
+    """The argument of the function passed to `experimental_distribute_values_from_function`: which replica this is.
 
     >>> import gradtape as tf
     >>> tf.distribute.experimental.ValueContext(1, 4).replica_id_in_sync_group
@@ -54,7 +54,7 @@ class ValueContext:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of `run` on TPUs, which are accepted and have no effect: XLA decides.
+    """Options of `run` on TPUs, which are accepted and have no effect.
 
     >>> strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     >>> int(strategy.run(lambda: tf.constant(3), options=tf.distribute.RunOptions()))
@@ -93,9 +93,9 @@ class _Scope:
 
 
 class Strategy:
-    """Runs a program on several replicas, with variables that they share.
+    """A way to run a program on several replicas that share variables.
 
-    `MirroredStrategy`, `OneDeviceStrategy` and `MultiWorkerMirroredStrategy` are strategies. Without one the default
+    `MirroredStrategy`, `OneDeviceStrategy` and `MultiWorkerMirroredStrategy` are strategies. Otherwise the default
     strategy is active, which has one replica.
 
     >>> strategy = tf.distribute.MirroredStrategy(["CPU:0"])
@@ -133,7 +133,7 @@ class Strategy:
         return ReplicaContext(self, 0)
 
     def scope(self) -> Any:
-        """Within the block this strategy is active, and variables that are created get a copy for each replica.
+        """Make this strategy active in a `with` block; variables created there get a copy for each replica.
 
         >>> import gradtape as tf
         >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])
@@ -145,7 +145,7 @@ class Strategy:
         return _Scope(self)
 
     def run(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
-        """Call a function in every replica. What differs from replica to replica is returned as a `PerReplica`.
+        """Call a function in every replica. Results that differ between replicas are returned as a `PerReplica`.
 
         Each replica gets its own part of the `PerReplica` values in the arguments.
 
@@ -186,7 +186,7 @@ class Strategy:
         return self._compiled[key][1]
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
-        """The sum or mean of a value over replicas and, unless `axis` is None, over an axis of its parts.
+        """Compute the sum or mean of a value over replicas and, unless `axis` is None, over an axis of its parts.
 
         >>> import gradtape as tf
         >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])
@@ -201,7 +201,7 @@ class Strategy:
         return self.extended.across(op, parts, axis)
 
     def gather(self, value: Any, axis: int) -> Any:
-        """The parts of a value, one after the other along an axis.
+        """Concatenate the parts of a value along an axis.
 
         >>> import gradtape as tf
         >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])
@@ -218,13 +218,13 @@ class Strategy:
         return nest.map_structure(lambda leaf: self.extended.gathered(leaf, axis), value)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """The values of the replicas in this process, as a tuple."""
+        """Return the values of the replicas in this process, as a tuple."""
         return local_structures(value, self.extended.local_replicas)
 
     unwrap = experimental_local_results  # its first name
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        """What a function returns for each replica, as a `PerReplica`.
+        """Call a function for each replica, and return the results as a `PerReplica`.
 
         >>> import gradtape as tf
         >>> tf.distribute.get_strategy().experimental_distribute_values_from_function(lambda context: 5)
@@ -240,7 +240,7 @@ class Strategy:
 
     # -- input -------------------------------------------------------------------------------------------------------
     def experimental_distribute_dataset(self, dataset: Dataset, options: InputOptions | None = None) -> Any:
-        """A dataset of global batches, of which each replica gets its part.
+        """Distribute a dataset of global batches: each replica gets its part.
 
         >>> import gradtape as tf
         >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])
@@ -254,7 +254,7 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
     ) -> Any:
-        """A dataset that a function makes for this process, with the batches of replicas one after the other.
+        """Create a dataset with a function, for this process, whose batches go to the replicas in turn.
 
         >>> strategy = tf.distribute.OneDeviceStrategy("CPU:0")
         >>> dataset = strategy.experimental_distribute_datasets_from_function(lambda context: tf.data.Dataset.range(2))
@@ -334,7 +334,7 @@ class StrategyExtended:
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """The names of the devices that variables are on."""
+        """The names of the devices that hold variables."""
         return tuple(device.name for device in self.parameter_places)
 
     @property
@@ -400,12 +400,12 @@ class StrategyExtended:
         return value
 
     def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
-        """The sum or mean of a value over replicas, where a variable is updated with it."""
+        """Compute the sum or mean of a value over replicas, on the devices of a variable that is updated with it."""
         require_cross_replica(self._strategy)
         return self.reduced(as_reduce_op(reduce_op), value)
 
     def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None) -> list[Any]:
-        """`reduce_to` of several values."""
+        """Apply `reduce_to` to several values."""
         return [self.reduce_to(reduce_op, value, destinations) for value, destinations in value_destination_pairs]
 
     def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
@@ -416,7 +416,7 @@ class StrategyExtended:
     def update(
         self, var: Any, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None, group: bool = True
     ) -> Any:
-        """Call `fn(copy, *args, **kwargs)` for every copy of a variable; in a replica, when all of them are here."""
+        """Call `fn(copy, *args, **kwargs)` for every copy of a variable; in a replica, after all have arrived."""
         kwargs = {} if kwargs is None else kwargs
         found = mode.get()
         if found is not None and found.replica is not None and found.strategy is self._strategy:
@@ -440,16 +440,16 @@ class StrategyExtended:
         return tuple(results) if len(results) > 1 else results[0]
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[Any]:
-        """Within the block variables are created as everywhere in the scope: all of them have copies."""
+        """Create variables in a `with` block as everywhere in the scope: all of them have copies."""
         block: AbstractContextManager[Any] = self._strategy.scope()
         return block
 
     def variable_created_in_scope(self, v: Any) -> bool:
-        """Whether a variable was created in this strategy's scope."""
+        """Return whether a variable was created in this strategy's scope."""
         return getattr(v, "distribute_strategy", None) is self._strategy
 
     def value_container(self, value: Any) -> Any:
-        """The distributed variable that a copy belongs to; anything else as it is."""
+        """Return the distributed variable that a copy belongs to; anything else is returned unchanged."""
         return getattr(value, "container", value)
 
     def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
@@ -479,7 +479,7 @@ class StrategyExtended:
 
     @property
     def experimental_require_static_shapes(self) -> bool:
-        """Whether shapes must be known: no."""
+        """Whether shapes must be known, which is False."""
         return False
 
     @property
@@ -551,7 +551,7 @@ register_default_strategy(DefaultStrategy)
 
 
 class OneDeviceStrategy(Strategy):
-    """One replica on a device: values and variables are plain tensors and variables there.
+    """One replica on one device: values and variables are plain tensors and variables there.
 
     >>> import gradtape as tf
     >>> tf.distribute.OneDeviceStrategy("/CPU:0").run(lambda: tf.constant(1.0) + 1.0).numpy()
@@ -587,7 +587,7 @@ class MirroredExtended(StrategyExtended):
 class MirroredStrategy(Strategy):
     """Replicas on several devices of one machine, with a copy of every variable on each.
 
-    Without `devices` it takes all GPUs or, if there are none, all logical CPUs. XLA and NumPy compute the reductions:
+    Without `devices`, it uses all GPUs or, if there are none, all logical CPUs. XLA and NumPy compute the reductions;
     `cross_device_ops` is accepted and has no effect.
 
     >>> import gradtape as tf

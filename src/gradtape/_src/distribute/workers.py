@@ -132,8 +132,9 @@ def _of_all_workers(tensor: Tensor) -> np.ndarray:
 class MultiWorkerMirroredStrategy(Strategy):
     """`MirroredStrategy` over the devices of several processes, which TF_CONFIG names.
 
-    `gradtape launch --nproc 4 train.py` starts the processes of one machine. With one process, or without TF_CONFIG, it
-    is a MirroredStrategy. Every process runs the same program, and creates this strategy before its first tensor.
+    `gradtape launch --nproc 4 train.py` starts the processes on one machine. With one process, or without TF_CONFIG,
+    this is a MirroredStrategy. Every process runs the same program, and must create the strategy before its first
+    tensor.
 
     >>> import gradtape as tf
     >>> tf.distribute.MultiWorkerMirroredStrategy().num_replicas_in_sync >= 1

@@ -27,7 +27,7 @@ from gradtape._src.variable import Variable, abstract_value, peek
 
 # -- devices and meshes ----------------------------------------------------------------------------------------------
 def preferred_device_type() -> str:
-    """The kind of devices that meshes have by default: "TPU", "GPU" or "CPU".
+    """Return the default kind of devices for meshes: "TPU", "GPU" or "CPU".
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.preferred_device_type() in ("CPU", "GPU", "TPU")
@@ -37,7 +37,7 @@ def preferred_device_type() -> str:
 
 
 def num_local_devices(device_type: str) -> int:
-    """How many devices of a kind this process has.
+    """Return the number of devices of a kind in this process.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.num_local_devices("CPU") >= 1
@@ -47,7 +47,7 @@ def num_local_devices(device_type: str) -> int:
 
 
 def client_id() -> int:
-    """The number of this process.
+    """Return the number of this process.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.client_id()
@@ -57,7 +57,7 @@ def client_id() -> int:
 
 
 def num_clients() -> int:
-    """How many processes there are.
+    """Return the number of processes.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.num_clients()
@@ -67,7 +67,7 @@ def num_clients() -> int:
 
 
 def num_global_devices(device_type: str) -> int:
-    """How many devices of a kind all processes have.
+    """Return the number of devices of a kind in all processes.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.num_global_devices("CPU") >= 1
@@ -77,7 +77,7 @@ def num_global_devices(device_type: str) -> int:
 
 
 def initialize_accelerator_system(device_type: str | None = None, **options: Any) -> str:
-    """Connect the processes that DTENSOR_JOBS, or TF_CONFIG, names; returns the kind of devices. Call it first.
+    """Connect the processes named by DTENSOR_JOBS or TF_CONFIG, and return the kind of devices. Call it first.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.initialize_accelerator_system("CPU")
@@ -107,7 +107,7 @@ def create_distributed_mesh(
     device_type: str | None = None,
     use_xla_spmd: bool = False,
 ) -> Mesh:
-    """A mesh of the devices of all processes, each of which has as many: those of the first process come first.
+    """Create a mesh of the devices of all processes, which must have equally many; the first process comes first.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.create_distributed_mesh([("x", 1)], local_devices=["CPU:0"]).shape()
@@ -132,7 +132,7 @@ def create_mesh(
     device_type: str | None = None,
     use_xla_spmd: bool = False,
 ) -> Mesh:
-    """A mesh of devices of this process: all of one kind, unless they are given.
+    """Create a mesh of devices of this process: all of one kind, unless they are given.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"]).shape()
@@ -157,7 +157,7 @@ _default_mesh: ContextVar[Mesh | None] = ContextVar("gradtape_default_mesh", def
 
 
 def run_on(mesh: Mesh) -> Any:
-    """`default_mesh`, by its older name.
+    """Set the default mesh for a `with` block: the older name of `default_mesh`.
 
     >>> import gradtape as tf
     >>> with tf.experimental.dtensor.run_on(tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"])):
@@ -168,7 +168,7 @@ def run_on(mesh: Mesh) -> Any:
 
 
 def default_mesh(mesh: Mesh) -> Any:
-    """Within the block `get_default_mesh` gives this mesh, on which `call_with_layout(fn, None)` puts its results.
+    """Set the default mesh for a `with` block: `call_with_layout(fn, None)` puts its results there.
 
     >>> import gradtape as tf
     >>> mesh = tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
@@ -182,7 +182,7 @@ def default_mesh(mesh: Mesh) -> Any:
 
 
 def get_default_mesh() -> Mesh | None:
-    """The mesh of the `default_mesh` block around this code, or None.
+    """Return the mesh of the enclosing `default_mesh` block, or None.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.get_default_mesh()
@@ -196,7 +196,7 @@ def _array_of(tensor: Any) -> Any:
 
 
 def is_dtensor(tensor: Any) -> bool:
-    """Whether a tensor is on a mesh.
+    """Return whether a tensor is on a mesh.
 
     >>> import gradtape as tf
     >>> tf.experimental.dtensor.is_dtensor(tf.ones([2]))
@@ -206,7 +206,7 @@ def is_dtensor(tensor: Any) -> bool:
 
 
 def fetch_layout(tensor: Any) -> Layout:
-    """The layout of a tensor on a mesh.
+    """Return the layout of a tensor on a mesh.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
@@ -266,7 +266,7 @@ def relayout(tensor: Any, layout: Layout, name: str | None = None) -> Tensor:
 
 
 def relayout_like(tensor: Any, layout_tensor: Any, name: str | None = None) -> Tensor:
-    """A tensor in the layout of another one.
+    """Change the layout of a tensor to that of another one.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
@@ -279,7 +279,7 @@ def relayout_like(tensor: Any, layout_tensor: Any, name: str | None = None) -> T
 
 
 def copy_to_mesh(tensor: Any, layout: Layout, source_layout: Layout | None = None) -> Tensor:
-    """A tensor on a mesh.
+    """Copy a tensor to a mesh.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
@@ -291,7 +291,7 @@ def copy_to_mesh(tensor: Any, layout: Layout, source_layout: Layout | None = Non
 
 
 def call_with_layout(fn: Callable[..., Any], layout: Layout | None, *args: Any, **kwargs: Any) -> Any:
-    """What a function returns, in a layout; without one, on the default mesh with a whole copy on every device.
+    """Call a function and return its result in a layout; without one, replicated on the default mesh.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
@@ -313,7 +313,7 @@ def call_with_layout(fn: Callable[..., Any], layout: Layout | None, *args: Any, 
 
 
 def pack(tensors: Sequence[Any], layout: Layout) -> Tensor:
-    """A tensor on a mesh from its parts, one for each device in the order of the mesh.
+    """Create a tensor on a mesh from its shards, one for each device in the order of the mesh.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
@@ -342,7 +342,7 @@ def pack(tensors: Sequence[Any], layout: Layout) -> Tensor:
 
 
 def unpack(tensor: Any) -> list[Tensor]:
-    """The parts of a tensor on a mesh, one for each device in the order of the mesh.
+    """Return the shards of a tensor on a mesh, one for each device in the order of the mesh.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
@@ -391,7 +391,7 @@ class DVariable(Variable):
 
     @property
     def layout(self) -> Layout:
-        """How it is divided over the mesh."""
+        """How it is sharded over the mesh."""
         return self._layout
 
     def _incoming(self, value: Any) -> Any:
@@ -401,7 +401,7 @@ class DVariable(Variable):
 
 
 class DTensorCheckpoint(Checkpoint):
-    """`tf.train.Checkpoint`, which saves whole values and restores every variable in its own layout.
+    """`tf.train.Checkpoint` for sharded variables: it saves whole values and restores every variable in its own layout.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
@@ -416,7 +416,7 @@ class DTensorCheckpoint(Checkpoint):
         self._writes = 0
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
-        """`tf.train.Checkpoint.save`; with several processes all of them call it, and write together.
+        """Save like `tf.train.Checkpoint.save`; with several processes, all of them call it and write together.
 
         >>> import os, tempfile
         >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])

@@ -25,7 +25,7 @@ class MeshDimension(NamedTuple):
 
 
 class Mesh:
-    """Devices in a grid with named dimensions; `create_mesh` makes one.
+    """A grid of devices with named dimensions; `create_mesh` creates one.
 
     >>> import gradtape as tf
     >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
@@ -88,16 +88,16 @@ class Mesh:
 
     @property
     def strides(self) -> list[int]:
-        """How far apart devices are in the list, by dimension."""
+        """The distance between neighboring devices in the list, for each dimension."""
         sizes = [*self._ids.shape[1:], 1]
         return [int(np.prod(sizes[i:])) for i in range(len(sizes))]
 
     def shape(self) -> list[int]:
-        """The sizes of its dimensions."""
+        """Return the sizes of its dimensions."""
         return list(self._ids.shape)
 
     def dim_size(self, dim_name: str) -> int:
-        """The size of a dimension."""
+        """Return the size of a dimension."""
         if dim_name not in self._names:
             raise ValueError(
                 f"Dimension {dim_name} does not exist in mesh.Available dimensions: {','.join(self._names)}"
@@ -108,74 +108,74 @@ class Mesh:
         return MeshDimension(dim_name, self.dim_size(dim_name))
 
     def contains_dim(self, dim_name: str) -> bool:
-        """Whether there is a dimension of this name."""
+        """Return whether there is a dimension with this name."""
         return dim_name in self._names
 
     def device_type(self) -> str:
-        """The kind of its devices: "CPU", "GPU" or "TPU"."""
+        """Return the kind of its devices: "CPU", "GPU" or "TPU"."""
         return self._devices[0].kind
 
     def num_local_devices(self) -> int:
-        """The number of devices of this process."""
+        """Return the number of devices of this process."""
         return len(self._devices)
 
     def local_device_ids(self) -> list[int]:
-        """The numbers of the devices of this process."""
+        """Return the numbers of the devices of this process."""
         return list(self._local_ids)
 
     def local_devices(self) -> list[str]:
-        """The names of the devices of this process."""
+        """Return the names of the devices of this process."""
         return [device.name for device in self._devices]
 
     def global_device_ids(self) -> np.ndarray:
-        """The numbers of all devices, as a grid."""
+        """Return the numbers of all devices, as a grid."""
         return self._ids
 
     def min_global_device_id(self) -> int:
-        """The smallest number of a device."""
+        """Return the smallest number of a device."""
         return int(self._ids.min())
 
     def is_remote(self) -> bool:
-        """Whether it has no devices of this process."""
+        """Return whether it has no devices of this process."""
         return not self._devices
 
     def is_single_device(self) -> bool:
-        """Whether it has one device."""
+        """Return whether it has one device."""
         return self.size == 1
 
     def host_mesh(self) -> Mesh:
-        """The mesh of the processors of its devices: itself, where these are processors."""
+        """Return the mesh of the host CPUs of its devices: itself, if the devices are CPUs."""
         if self.device_type() == "CPU":
             return self
         processors = [Device("CPU", device.number) for device in self._devices]
         return Mesh(self._names, self._ids, self._local_ids, processors, self._name)
 
     def coords(self, device_idx: int) -> Any:
-        """Where a device is in the grid."""
+        """Return the position of a device in the grid."""
         return convert(np.array(np.unravel_index(device_idx, self._ids.shape), np.int32))
 
     def unravel_index(self) -> dict[int, dict[str, int]]:
-        """Where every device is in the grid, by its number."""
+        """Return the position of every device in the grid, by its number."""
         return {
             int(number): dict(zip(self._names, map(int, place), strict=True))
             for place, number in np.ndenumerate(self._ids)
         }
 
     def local_device_locations(self) -> list[dict[str, int]]:
-        """Where the devices of this process are in the grid."""
+        """Return the positions of this process's devices in the grid."""
         places = self.unravel_index()
         return [places[number] for number in self._local_ids]
 
     # -- as text -----------------------------------------------------------------------------------------------------
     def to_string(self) -> str:
-        """The mesh as text, which `from_string` reads."""
+        """Return the mesh as text, which `from_string` parses."""
         sizes = ",".join(f"{name}={size}" for name, size in zip(self._names, self._ids.shape, strict=True))
         numbers = ",".join(str(i) for i in self._ids.flat)
         return f"{self._name}|{sizes}|{numbers}|{','.join(map(str, self._local_ids))}|{','.join(self.local_devices())}"
 
     @classmethod
     def from_string(cls, mesh_str: str) -> Mesh:
-        """The mesh that `to_string` wrote."""
+        """Parse the result of `to_string`."""
         name, sizes, numbers, local, devices = mesh_str.split("|")[:5]
         pairs = [part.split("=") for part in sizes.split(",")]
         ids = np.array([int(i) for i in numbers.split(",")]).reshape([int(size) for _, size in pairs])
@@ -241,7 +241,7 @@ def device_of(device: Any) -> Device:
 
 
 class Layout:
-    """How a tensor is divided over a mesh: for each axis a dimension of the mesh, or `UNSHARDED`.
+    """How a tensor is sharded over a mesh: for each axis a dimension of the mesh, or `UNSHARDED`.
 
     >>> import gradtape as tf
     >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
@@ -276,19 +276,19 @@ class Layout:
 
     @classmethod
     def replicated(cls, mesh: Mesh, rank: int) -> Layout:
-        """A whole copy on every device."""
+        """Create a layout with a full copy on every device."""
         return cls([UNSHARDED] * rank, mesh)
 
     @classmethod
     def batch_sharded(cls, mesh: Mesh, batch_dim: str, rank: int, axis: int = 0) -> Layout:
-        """One axis, the first by default, is divided over a dimension of the mesh."""
+        """Create a layout that shards one axis, the first by default, over a dimension of the mesh."""
         specs = [UNSHARDED] * rank
         specs[axis] = batch_dim
         return cls(specs, mesh)
 
     @classmethod
     def inner_sharded(cls, mesh: Mesh, inner_dim: str, rank: int) -> Layout:
-        """The last axis is divided over a dimension of the mesh."""
+        """Create a layout that shards the last axis over a dimension of the mesh."""
         return cls.batch_sharded(mesh, inner_dim, rank, axis=rank - 1)
 
     @property
@@ -302,29 +302,29 @@ class Layout:
         return self.mesh.shape()
 
     def delete(self, dims: Sequence[int]) -> Layout:
-        """The layout without some axes."""
+        """Return the layout without some axes."""
         gone = [dim % self.rank for dim in dims]
         return Layout([spec for i, spec in enumerate(self.sharding_specs) if i not in gone], self.mesh)
 
     def num_shards(self, idx: int) -> int:
-        """Into how many parts an axis is divided."""
+        """Return the number of shards along an axis."""
         spec = self.sharding_specs[idx]
         return 1 if spec == UNSHARDED else self.mesh.dim_size(spec)
 
     def is_fully_replicated(self) -> bool:
-        """Whether every device has the whole tensor."""
+        """Return whether every device has the whole tensor."""
         return all(self.num_shards(i) == 1 for i in range(self.rank))
 
     def is_batch_parallel(self) -> bool:
-        """Whether at most the first axis is divided."""
+        """Return whether at most the first axis is sharded."""
         return all(self.num_shards(i) == 1 for i in range(1, self.rank))
 
     def is_single_device(self) -> bool:
-        """Whether the mesh has one device."""
+        """Return whether the mesh has one device."""
         return self.mesh.is_single_device()
 
     def offset_to_shard(self) -> list[tuple[int, ...]]:
-        """Which part of each axis a device has, for all devices."""
+        """Return, for every device, which shard of each axis it holds."""
         places = self.mesh.unravel_index()
         return [
             tuple(0 if spec == UNSHARDED else places[int(number)][spec] for spec in self.sharding_specs)
@@ -332,22 +332,22 @@ class Layout:
         ]
 
     def global_shape_from_local_shape(self, local_shape: Any) -> TensorShape:
-        """The shape of a tensor whose parts have a shape."""
+        """Return the shape of a tensor, given the shape of its shards."""
         sizes: list[Any] = TensorShape(local_shape).as_list()
         return TensorShape([n * self.num_shards(i) for i, n in enumerate(sizes)])
 
     def local_shape_from_global_shape(self, global_shape: Any) -> TensorShape:
-        """The shape of the parts of a tensor."""
+        """Return the shape of the shards of a tensor."""
         sizes: list[Any] = TensorShape(global_shape).as_list()
         return TensorShape([n // self.num_shards(i) for i, n in enumerate(sizes)])
 
     def to_string(self) -> str:
-        """The layout as text, which `from_string` reads."""
+        """Return the layout as text, which `from_string` parses."""
         return f"sharding_specs:{''.join(f'{spec},' for spec in self.sharding_specs)} mesh:{self.mesh.to_string()}"
 
     @classmethod
     def from_string(cls, layout_str: str) -> Layout:
-        """The layout that `to_string` wrote."""
+        """Parse the result of `to_string`."""
         specs, _, mesh = layout_str.removeprefix("sharding_specs:").partition(" mesh:")
         return cls([spec for spec in specs.split(",") if spec], Mesh.from_string(mesh))
 

@@ -246,11 +246,11 @@ class Feature(Message):
                 self._lists = {name: _given(given, _KINDS[name][1])}
 
     def WhichOneof(self, oneof_group: str) -> str | None:
-        """The name of the list that is there."""
+        """Return the name of the list that is set."""
         return next((name for name, values in self._lists.items() if values.value or self._lists), None)
 
     def HasField(self, field_name: str) -> bool:
-        """Whether this list is there."""
+        """Return whether this list is set."""
         return field_name in self._lists
 
     def _list(self, name: str) -> Any:

@@ -244,13 +244,13 @@ class TFRecordWriter:
             stream.write(data)
 
     def flush(self) -> None:
-        """Let everything that was written reach the file."""
+        """Write buffered records to the file."""
         stream = self._opened()
         with named_errors(self._name):
             stream.flush()
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         stream, self._stream = self._stream, None
         if stream is not None:
             with named_errors(self._name), stream.file:

@@ -477,10 +477,10 @@ def function(
     """Compile a Python function into one program: on NumPy immediately and, with the extra `xla`, by XLA where that is
     faster.
 
-    The Python code runs once for each kind of arguments (shapes, dtypes, Python values); from then on the compiled
-    program runs. Tapes may be inside, outside, or both. Where `input_signature` says None, or with `reduce_retracing`
-    from the second shape on, the code runs once for all sizes and XLA compiles for each; code that needs the number
-    itself, such as `range(len(x))`, is traced for each size.
+    The Python code runs once for each combination of shapes, dtypes and Python values; after that, the compiled program
+    runs. Tapes can be inside, outside, or both. For dimensions that `input_signature` declares as None, or with
+    `reduce_retracing` from the second shape on, the code runs once for all sizes and XLA compiles for each; code that
+    needs the size as a number, such as `range(len(x))`, is traced for each size.
 
     >>> import gradtape as tf
     >>> @tf.function(jit_compile=True)

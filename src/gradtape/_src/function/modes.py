@@ -71,10 +71,10 @@ def executor_of(jit_compile: bool | None) -> str:
 
 
 def enable_op_determinism() -> None:
-    """Compute the same bits in every run of a program.
+    """Make every run of a program compute the same bits.
 
-    Functions that do not say `jit_compile` then run by XLA from their first call, or on NumPy where JAX is not
-    installed. Otherwise times that are measured decide when a function changes from one to the other.
+    Functions without `jit_compile` then run on XLA from their first call, or on NumPy if JAX is not installed. Without
+    this setting, measured times determine when a function switches from NumPy to XLA.
 
     >>> import gradtape as tf
     >>> tf.config.experimental.enable_op_determinism()
@@ -98,7 +98,7 @@ def disable_op_determinism() -> None:
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Whether every `tf.function` runs its code as written, op by op: to step through it, to print values.
+    """Set whether every `tf.function` runs its code as written, op by op, so that you can debug it or print values.
 
     >>> import gradtape as tf
     >>> tf.config.run_functions_eagerly(True)
@@ -135,7 +135,7 @@ def _choose() -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """Whether functions run eagerly; also True in a forked child, in which nothing can be compiled.
+    """Return whether functions run eagerly; also True in a forked child, in which nothing can be compiled.
 
     >>> tf.config.experimental_functions_run_eagerly()
     False
@@ -154,7 +154,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def inside_function() -> bool:
-    """Whether the code is being traced for compilation.
+    """Return whether the code is being traced for compilation.
 
     >>> tf.inside_function()
     False
@@ -163,7 +163,7 @@ def inside_function() -> bool:
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:
-    """Whether a tensor has no value yet, because the function that computes it is being traced.
+    """Return whether a tensor has no value yet, because the function that computes it is being traced.
 
     >>> import gradtape as tf
     >>> tf.is_symbolic_tensor(tf.constant(1.0))
@@ -173,7 +173,7 @@ def is_symbolic_tensor(tensor: Any) -> bool:
 
 
 def init_scope() -> settings:
-    """Leave every tape and traced function: the code in this block runs immediately, and once.
+    """Leave all tapes and traced functions: the code in this block runs immediately, once, and is not recorded.
 
     >>> import gradtape as tf
     >>> @tf.function

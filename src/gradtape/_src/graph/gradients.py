@@ -33,7 +33,7 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: Any = "none",
 ) -> list[Any]:
-    """The gradients of the sum of `ys`, one for each of `xs`, inside of a `tf.function`. Eager code uses a tape.
+    """Compute the gradients of the sum of `ys`, one for each of `xs`, inside a `tf.function`. Eager code uses a tape.
 
     >>> import gradtape as tf
     >>> @tf.function
@@ -61,7 +61,7 @@ def gradients(
 def hessians(
     ys: Any, xs: Any, gate_gradients: bool = False, aggregation_method: Any = None, name: str = "hessians"
 ) -> list[Any]:
-    """The second derivatives of the sum of `ys` by each of `xs`, inside of a `tf.function`.
+    """Compute the second derivatives of the sum of `ys` with respect to each of `xs`, inside a `tf.function`.
 
     >>> import gradtape as tf
     >>> @tf.function

@@ -34,11 +34,11 @@ class GradientTape(Tape):
     @overload
     def explain(self, target: Any, sources: Sequence[Any] | Mapping[Any, Any]) -> Explanations: ...
     def explain(self, target: Any, sources: Any) -> Explanation | Explanations:
-        """Say for each source whether and how it reaches the target, and if not, the reason and the fix.
+        """Say for each source whether and how it is connected to the target and, if it is not, why and how to fix it.
 
-        This computes nothing and does not use up the tape. It works before and after `gradient`, also on a tape that is
-        not persistent: the tape keeps a summary of its record. `GradientTape(lines=True)` logs every op with its line,
-        including ops that the tape did not record, so that the explanation need not guess.
+        This computes no gradient and does not use up the tape. You can call it before or after `gradient`, even on a
+        non-persistent tape, which keeps a summary of its records. `GradientTape(lines=True)` logs every op with its
+        line, including ops that the tape did not record, so that the explanation does not have to guess.
 
         Returns:
           An `Explanation`, or for a structure of sources `Explanations`.
@@ -65,17 +65,17 @@ class GradientTape(Tape):
     ) -> Comparison:
         """Find the first op at which two recordings differ, forward or backward.
 
-        Both tapes are made with `digests=True`, which keeps a digest of every result and of every cotangent. The other
-        recording may be a file of `save_digests`, from another machine. Results differ if they are farther apart than
-        `rtol` times the largest number plus `atol`; by default `rtol` is 100 units in the last place of the least exact
-        dtype so far, so that a run in float32 can be compared with one in float64.
+        Both tapes must be created with `digests=True`, which keeps a digest of every result and of every cotangent. The
+        other recording can be a file written by `save_digests` on another machine. Results differ if they are farther
+        apart than `rtol` times the largest number plus `atol`; by default, `rtol` is 100 units in the last place of the
+        least precise dtype so far, so that you can compare a float32 run with a float64 run.
 
-        A call of a compiled function is one op. Where the other recording has the function's ops, the results of the
-        call are compared with those of them that are most alike.
+        A call to a compiled function is one op. If the other recording contains the function's individual ops, the
+        results of the call are compared with the most similar ones.
 
         Returns:
-          A `Comparison`: true if nothing differs; `.first` is the first op that does, `.first_bits` the first one with
-          any other bit, `.pairs` the relative difference of each pair of ops.
+          A `Comparison`: true if nothing differs; `.first` is the first op that differs, `.first_bits` the first one
+          that differs in any bit, `.pairs` the relative difference of each pair of ops.
 
         >>> import gradtape as tf
         >>> tapes = []
@@ -93,7 +93,7 @@ class GradientTape(Tape):
         return compare(self, other, rtol, atol)
 
     def save_digests(self, path: str | os.PathLike[str]) -> None:
-        """Write what a tape with `digests=True` kept of its ops into a file, for `compare` on another machine.
+        """Write the digests of a tape with `digests=True` to a file, for `compare` on another machine.
 
         >>> import gradtape as tf
         >>> import os, tempfile
@@ -110,10 +110,10 @@ class GradientTape(Tape):
         save_digests(self, path)
 
     def memory_report(self) -> MemoryReport:
-        """What the tape keeps alive, by op and by line of the user's code, the largest first.
+        """Report what the tape keeps alive, by op and by line of the user's code, largest first.
 
-        `saved` is memory that only the tape (or data you hold yourself) keeps; `elsewhere` are variables and watched
-        tensors, which exist without the tape too. Lines are known on a tape with `lines=True`.
+        `saved` is memory that only the tape (or data you hold yourself) keeps alive; `elsewhere` counts variables and
+        watched tensors, which exist without the tape too. Lines are known if the tape has `lines=True`.
 
         >>> import gradtape as tf
         >>> x = tf.ones([8, 4])
@@ -132,11 +132,11 @@ class GradientTape(Tape):
         return memory_report(self)
 
     def nan_origin(self, target: Any, sources: Any = None) -> Origin:
-        """Find the first op that made NaN or Inf on the way to the target, or in the backward pass to the sources.
+        """Find the first op that produced NaN or Inf, on the path to the target or in the backward pass.
 
-        This looks at what the tape saved and recomputes the rest; none of the user's code runs, and the tape is not
-        used up. Where the target is finite it searches the backward pass: without `sources`, to everything that is
-        watched. With `lines=True` or `check_numerics=True` the result has the line too.
+        This looks at what the tape saved and recomputes the rest; it runs none of your code and does not use up the
+        tape. If the target is finite, it searches the backward pass, to the `sources` or, without them, to everything
+        that is watched. With `lines=True` or `check_numerics=True` the result includes the line.
 
         >>> import gradtape as tf
         >>> x = tf.Variable([0.0, 4.0])
@@ -153,10 +153,10 @@ class GradientTape(Tape):
         return nan_origin(self, target, sources)
 
     def profile(self) -> Profile:
-        """Where the time went, by op and by line, forward and backward; for a tape made with `profile=True`.
+        """Report where the time went, by op and by line, forward and backward, for a tape with `profile=True`.
 
-        Call it after `gradient` to include the backward pass. `.by_op`, `.by_line` and `.rows` have the numbers
-        (nanoseconds), `.save(path)` writes a trace for Chrome's viewer (chrome://tracing, or ui.perfetto.dev).
+        Call it after `gradient` to include the backward pass. `.by_op`, `.by_line` and `.rows` contain the times in
+        nanoseconds; `.save(path)` writes a trace for chrome://tracing or ui.perfetto.dev.
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0])
@@ -171,12 +171,12 @@ class GradientTape(Tape):
         return profile(self)
 
     def show(self, path: str | os.PathLike[str] | None = None, target: Any = None, sources: Any = None) -> Any:
-        """The tape as a page to look at: zoom, pan, search, and hover for shape, bytes, time and line.
+        """Draw the tape as a page on which you can zoom, pan, search, and hover for shape, bytes, time and line.
 
-        With a `path` it writes the page there, one file that needs nothing else, and returns the path; for a path that
-        ends in .svg, .dot or .mmd it writes what `to_svg`, `to_dot` or `to_mermaid` give. Without a path the result
-        shows itself in a notebook, and has `.save(path)`. `target` and `sources` are marked, and what the target
-        does not depend on is faded. Dictionaries (`sources={"w": w}`) name their values.
+        Given a `path`, this writes one self-contained HTML file and returns the path; if the path ends in .svg, .dot or
+        .mmd, it writes the result of `to_svg`, `to_dot` or `to_mermaid`. Without a path, the result is displayed in a
+        notebook, and has a method `.save(path)`. `target` and `sources` are highlighted, and ops that the target does
+        not depend on are faded. Use dictionaries (`sources={"w": w}`) to name values.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(2.0, name="x")
@@ -190,11 +190,11 @@ class GradientTape(Tape):
         return show(self, path, target, sources)
 
     def summary(self, target: Any = None, max_rows: int | None = 40) -> Summary:
-        """A table of the recorded ops: shapes, dtype, bytes saved, and, where known, time and line.
+        """Return a table of the recorded ops: shapes, dtype, bytes saved and, if known, time and line.
 
-        With a `target` the table says which ops the target depends on. `lines=True` on the tape adds the user's line,
-        `profile=True` times too. A long table is cut in the middle; `max_rows=None` shows all of it. `.rows` has the
-        facts as data.
+        With a `target`, the table shows which ops the target depends on. `lines=True` on the tape adds source lines,
+        `profile=True` adds times. A long table is cut in the middle; `max_rows=None` shows all of it. `.rows` returns
+        the table as data.
 
         >>> import gradtape as tf
         >>> x = tf.constant([[1.0, 2.0]])
@@ -214,7 +214,7 @@ class GradientTape(Tape):
         return summary(self, target, max_rows)
 
     def to_dot(self, target: Any = None, sources: Any = None) -> str:
-        """The graph in Graphviz' language.
+        """Return the graph in the DOT language of Graphviz.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(2.0, name="x")
@@ -236,7 +236,7 @@ class GradientTape(Tape):
         return to_dot(self, target, sources)
 
     def to_mermaid(self, target: Any = None, sources: Any = None) -> str:
-        """The graph in Mermaid's language, as Markdown viewers draw it.
+        """Return the graph as Mermaid text, which Markdown viewers can draw.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(2.0, name="x")
@@ -255,7 +255,7 @@ class GradientTape(Tape):
         return to_mermaid(self, target, sources)
 
     def to_svg(self, target: Any = None, sources: Any = None, max_ops: int = 400) -> str:
-        """The graph as SVG text. Beyond `max_ops` ops, repeated blocks and long stretches are drawn as one box each.
+        """Return the graph as SVG text; beyond `max_ops` ops, repeated blocks and long stretches become one box each.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(2.0, name="x")
@@ -270,7 +270,7 @@ class GradientTape(Tape):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays that the tape keeps alive, beyond variables and watched tensors.
+        """The number of bytes that the tape keeps alive, not counting variables and watched tensors.
 
         Each array counts once, however often it is saved; a view counts as its base. A used-up tape keeps nothing.
 

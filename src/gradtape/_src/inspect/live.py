@@ -33,13 +33,13 @@ class Measured(NamedTuple):
 class LiveView:
     """Write an HTML page about a training run that refreshes itself: open it in a browser while the program runs.
 
-    Call `step` after the gradients are computed; the page shows the loss, and for every variable the norm of its
-    gradient, its relative update and the fraction of units without a gradient (dead units of a ReLU, say). It is one
-    file, written at most every `seconds`, and once more by `close` or at the end of a `with` block.
+    Call `step` after computing the gradients. The page shows the loss and, for every variable, the norm of its
+    gradient, its relative update and the fraction of units without a gradient (dead units of a ReLU, for example). It
+    is one file, written at most every `seconds`, and once more by `close` or at the end of a `with` block.
 
     Args:
-      path: the file to write
-      seconds: how often the page is written and reloaded
+      path: The file to write.
+      seconds: How often the page is written and reloaded.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "live.html")
@@ -54,7 +54,7 @@ class LiveView:
     >>> os.path.exists(path), round(view.latest["w"].gradient, 2)
     (True, 2.86)
 
-    `write` writes the page now, and `close` for the last time:
+    `write` writes the page now, and `close` writes it for the last time:
 
     >>> view = tf.debugging.LiveView(path)
     >>> view.step(loss, [gradient], [w])
@@ -72,7 +72,7 @@ class LiveView:
         self._stride, self._written = 1, 0.0
 
     def step(self, loss: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
-        """Measure one step of the training: its loss, and the gradients of its variables, in the same order."""
+        """Record one training step: its loss, and the gradients of its variables, in the same order."""
         self.steps += 1
         if self.steps % self._stride == 0:
             self.losses.append(float(loss))
@@ -85,7 +85,7 @@ class LiveView:
             self.write()
 
     def write(self, running: bool = True) -> None:
-        """Write the page; a page of a training that still runs reloads itself."""
+        """Write the page now; it reloads itself while the training runs."""
         self._written = time.monotonic()
         text = self._page(running).encode("utf-8")
         atomic.write(str(self.path), lambda file: file.write(text), durable=False)

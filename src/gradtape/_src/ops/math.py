@@ -29,17 +29,17 @@ def zero(g: Any, xp: Any) -> Any:
 # Words are joined.
 add = binary(
     "add", lambda g: g, lambda g: g, tf_name="AddV2", kinds="fciuO", hinted=True,
-    names=("add", "math.add"), doc="x + y, elementwise.", example=("tf.add([1.0, 2.0], 0.5)", "[1.5 2.5]"),
+    names=("add", "math.add"), doc="Compute x + y, elementwise.", example=("tf.add([1.0, 2.0], 0.5)", "[1.5 2.5]"),
     hazards=("sum",), nan_free=True, linear=True,
 )  # fmt: skip
 subtract = binary(
     "subtract", lambda g: g, lambda g: -g, tf_name="Sub",
-    names=("subtract", "math.subtract"), doc="x - y, elementwise.",
+    names=("subtract", "math.subtract"), doc="Compute x - y, elementwise.",
     example=("tf.subtract([1.0, 2.0], 0.5)", "[0.5 1.5]"), hazards=("sum",), nan_free=True, linear=True,
 )  # fmt: skip
 multiply = binary(
     "multiply", lambda g, y: g * y, lambda g, x: x * g, tf_name="Mul",
-    names=("multiply", "math.multiply"), doc="x * y, elementwise.",
+    names=("multiply", "math.multiply"), doc="Compute x * y, elementwise.",
     example=("tf.multiply([1.0, 2.0], 3.0)", "[3. 6.]"), hazards=("product",), nan_free=True, multilinear=True,
 )  # fmt: skip
 
@@ -65,14 +65,16 @@ divide_no_nan = binary(
 )  # fmt: skip
 negative = unary(
     "negative", lambda g: -g, tf_name="Neg", kinds="fci",
-    names=("negative", "math.negative"), doc="-x.", example=("tf.negative([1.0, -2.0])", "[-1.  2.]"), nan_free=True,
+    names=("negative", "math.negative"),
+    doc="Compute -x.", example=("tf.negative([1.0, -2.0])", "[-1.  2.]"), nan_free=True,
     sparse=True, linear=True,
 )  # fmt: skip
 
 
 square = unary(
     "square", lambda g, x: g * (2 * x), kinds="fciu",
-    names=("square", "math.square"), doc="x * x.", example=("tf.square([3.0, -4.0])", "[ 9. 16.]"), nan_free=True,
+    names=("square", "math.square"),
+    doc="Compute x * x.", example=("tf.square([3.0, -4.0])", "[ 9. 16.]"), nan_free=True,
     sparse=True,
 )  # fmt: skip
 # 0 where y is 0, whatever x is: what TensorFlow's kernels do with an infinite slope where the cotangent is 0. A `where`
@@ -84,7 +86,7 @@ multiply_no_nan = binary(
 )  # fmt: skip
 reciprocal = unary(
     "reciprocal", lambda g, out, xp: xp.multiply_no_nan(-out * out, g),
-    names=("math.reciprocal",), doc="1 / x.", example=("tf.math.reciprocal([2.0, 4.0])", "[0.5  0.25]"),
+    names=("math.reciprocal",), doc="Compute 1 / x.", example=("tf.math.reciprocal([2.0, 4.0])", "[0.5  0.25]"),
     hazards=("division",),
 )  # fmt: skip
 
@@ -124,12 +126,14 @@ mod = binary(
 # A tie goes to x.
 maximum = binary(
     "maximum", lambda g, x, y, xp: xp.where(x >= y, g, 0), lambda g, x, y, xp: xp.where(x >= y, 0, g), kinds=REAL,
-    names=("maximum", "math.maximum"), doc="The larger of x and y; where they are equal, the gradient goes to x.",
+    names=("maximum", "math.maximum"),
+    doc="Return the larger of x and y, elementwise; where they are equal, the gradient goes to x.",
     example=("tf.maximum([1.0, 3.0], 2.0)", "[2. 3.]"), nan_free=True, moves_only=True,
 )  # fmt: skip
 minimum = binary(
     "minimum", lambda g, x, y, xp: xp.where(x <= y, g, 0), lambda g, x, y, xp: xp.where(x <= y, 0, g), kinds=REAL,
-    names=("minimum", "math.minimum"), doc="The smaller of x and y; where they are equal, the gradient goes to x.",
+    names=("minimum", "math.minimum"),
+    doc="Return the smaller of x and y, elementwise; where they are equal, the gradient goes to x.",
     example=("tf.minimum([1.0, 3.0], 2.0)", "[1. 2.]"), nan_free=True, moves_only=True,
 )  # fmt: skip
 
@@ -147,19 +151,20 @@ power = binary(
 arctan2 = binary(
     "arctan2", lambda g, x, y, xp: y * (g / (xp.square(x) + xp.square(y))),
     lambda g, x, y, xp: -x * (g / (xp.square(x) + xp.square(y))), tf_name="Atan2", kinds="f",
-    names=("atan2", "math.atan2"), doc="The angle of the point (x, y), from the two coordinates: atan2(y, x).",
+    names=("atan2", "math.atan2"), doc="Compute the angle of the point (x, y) from its coordinates: atan2(y, x).",
     example=("tf.atan2([1.0], [-1.0])", "[2.3562]"),
 )  # fmt: skip
 
 # -- exponentials, powers, trigonometry ------------------------------------------------------------------------------
 exp = unary(
     "exp", lambda g, out: g * out,
-    names=("exp", "math.exp"), doc="e to the power of x.", example=("tf.exp([0.0, 1.0])", "[1.     2.7183]"),
+    names=("exp", "math.exp"),
+    doc="Compute the exponential, e to the power of x.", example=("tf.exp([0.0, 1.0])", "[1.     2.7183]"),
     nan_free=True,
 )  # fmt: skip
 expm1 = unary(
     "expm1", lambda g, x, xp: g * xp.exp(x),
-    names=("math.expm1",), doc="exp(x) - 1, exact for small x.",
+    names=("math.expm1",), doc="Compute exp(x) - 1, accurately for small x.",
     example=("tf.math.expm1([0.0, 1.0])", "[0.     1.7183]"),
 )  # fmt: skip
 
@@ -171,12 +176,12 @@ def _log_dx(g, x, xp):
 
 log = unary(
     "log", _log_dx,
-    names=("math.log",), doc="The natural logarithm.", example=("tf.math.log([1.0, 2.0])", "[0.     0.6931]"),
+    names=("math.log",), doc="Compute the natural logarithm.", example=("tf.math.log([1.0, 2.0])", "[0.     0.6931]"),
     hazards=("log",),
 )  # fmt: skip
 log1p = unary(
     "log1p", lambda g, x: g / (1 + x),
-    names=("math.log1p",), doc="log(1 + x), exact for small x.",
+    names=("math.log1p",), doc="Compute log(1 + x), accurately for small x.",
     example=("tf.math.log1p([0.0, 1.0])", "[0.     0.6931]"), hazards=("log",),
 )  # fmt: skip
 
@@ -188,11 +193,12 @@ def _sqrt_dx(g, out, xp):
 
 sqrt = unary(
     "sqrt", _sqrt_dx,
-    names=("sqrt", "math.sqrt"), doc="The square root.", example=("tf.sqrt([4.0, 9.0])", "[2. 3.]"), sparse=True,
+    names=("sqrt", "math.sqrt"),
+    doc="Compute the square root.", example=("tf.sqrt([4.0, 9.0])", "[2. 3.]"), sparse=True,
 )  # fmt: skip
 rsqrt = unary(
     "rsqrt", lambda g, out, xp: xp.multiply_no_nan(-0.5 * out * out * out, g),
-    names=("math.rsqrt",), doc="1 / sqrt(x).", example=("tf.math.rsqrt([4.0, 16.0])", "[0.5  0.25]"),
+    names=("math.rsqrt",), doc="Compute 1 / sqrt(x).", example=("tf.math.rsqrt([4.0, 16.0])", "[0.5  0.25]"),
     hazards=("division",),
 )  # fmt: skip
 
@@ -206,17 +212,17 @@ def _sigmoid_dx(g: Any, out: Any) -> Any:
 
 sin = unary(
     "sin", lambda g, x, xp: g * xp.cos(x),
-    names=("sin", "math.sin"), doc="The sine of an angle in radians.",
+    names=("sin", "math.sin"), doc="Compute the sine of an angle in radians.",
     example=("tf.sin([0.0, 1.0])", "[0.     0.8415]"), sparse=True,
 )  # fmt: skip
 cos = unary(
     "cos", lambda g, x, xp: -g * xp.sin(x),
-    names=("cos", "math.cos"), doc="The cosine of an angle in radians.",
+    names=("cos", "math.cos"), doc="Compute the cosine of an angle in radians.",
     example=("tf.cos([0.0, 1.0])", "[1.     0.5403]"),
 )  # fmt: skip
 tan = unary(
     "tan", lambda g, out: g + g * out * out,
-    names=("tan", "math.tan"), doc="The tangent of an angle in radians.",
+    names=("tan", "math.tan"), doc="Compute the tangent of an angle in radians.",
     example=("tf.tan([0.0, 1.0])", "[0.     1.5574]"), sparse=True,
 )  # fmt: skip
 
@@ -230,56 +236,59 @@ def _arcsin_dx(g, x, xp):
 
 arcsin = unary(
     "arcsin", _arcsin_dx, tf_name="Asin",
-    names=("asin", "math.asin"), doc="The angle whose sine is x, in [-pi/2, pi/2].",
+    names=("asin", "math.asin"), doc="Compute the arcsine: the angle in [-pi/2, pi/2] whose sine is x.",
     example=("tf.asin([0.0, 1.0])", "[0.     1.5708]"), sparse=True,
 )  # fmt: skip
 arccos = unary(
     "arccos", lambda g, x, xp: _arcsin_dx(-g, x, xp), tf_name="Acos",
-    names=("acos", "math.acos"), doc="The angle whose cosine is x, in [0, pi].",
+    names=("acos", "math.acos"), doc="Compute the arccosine: the angle in [0, pi] whose cosine is x.",
     example=("tf.acos([1.0, 0.0])", "[0.     1.5708]"),
 )  # fmt: skip
 arctan = unary(
     "arctan", lambda g, x, xp: g * xp.reciprocal(1 + xp.square(x)), tf_name="Atan",
-    names=("atan", "math.atan"), doc="The angle whose tangent is x.",
+    names=("atan", "math.atan"), doc="Compute the arctangent: the angle in (-pi/2, pi/2) whose tangent is x.",
     example=("tf.atan([0.0, 1.0])", "[0.     0.7854]"), sparse=True,
 )  # fmt: skip
 sinh = unary(
     "sinh", lambda g, x, xp: g * xp.cosh(x),
-    names=("sinh", "math.sinh"), doc="(exp(x) - exp(-x)) / 2.", example=("tf.sinh([0.0, 1.0])", "[0.     1.1752]"),
+    names=("sinh", "math.sinh"),
+    doc="Compute the hyperbolic sine, (exp(x) - exp(-x)) / 2.", example=("tf.sinh([0.0, 1.0])", "[0.     1.1752]"),
 )  # fmt: skip
 cosh = unary(
     "cosh", lambda g, x, xp: g * xp.sinh(x),
-    names=("cosh", "math.cosh"), doc="(exp(x) + exp(-x)) / 2.", example=("tf.cosh([0.0, 1.0])", "[1.     1.5431]"),
+    names=("cosh", "math.cosh"),
+    doc="Compute the hyperbolic cosine, (exp(x) + exp(-x)) / 2.", example=("tf.cosh([0.0, 1.0])", "[1.     1.5431]"),
 )  # fmt: skip
 tanh = unary(
     "tanh", lambda g, out: g - g * (out * out),
-    names=("tanh", "nn.tanh", "math.tanh"), doc="The hyperbolic tangent.",
+    names=("tanh", "nn.tanh", "math.tanh"), doc="Compute the hyperbolic tangent.",
     example=("tf.tanh([0.0, 1.0])", "[0.     0.7616]"), category="activation", nan_free=True, sparse=True,
 )  # fmt: skip
 
 arcsinh = unary(
     "arcsinh", lambda g, out, xp: g / xp.cosh(out), tf_name="Asinh",
-    names=("asinh", "math.asinh"), doc="The inverse of sinh.", example=("tf.asinh([0.0, 1.0])", "[0.     0.8814]"),
+    names=("asinh", "math.asinh"),
+    doc="Compute the inverse hyperbolic sine.", example=("tf.asinh([0.0, 1.0])", "[0.     0.8814]"),
     sparse=True,
 )  # fmt: skip
 arccosh = unary(
     "arccosh", lambda g, out, xp: g / xp.sinh(out), tf_name="Acosh",
-    names=("acosh", "math.acosh"), doc="The inverse of cosh, for x >= 1.",
+    names=("acosh", "math.acosh"), doc="Compute the inverse hyperbolic cosine, for x >= 1.",
     example=("tf.acosh([1.0, 2.0])", "[0.    1.317]"),
 )  # fmt: skip
 arctanh = unary(
     "arctanh", lambda g, x, xp: g * xp.reciprocal(1 - xp.square(x)), tf_name="Atanh",
-    names=("atanh", "math.atanh"), doc="The inverse of tanh, for -1 < x < 1.",
+    names=("atanh", "math.atanh"), doc="Compute the inverse hyperbolic tangent, for -1 < x < 1.",
     example=("tf.atanh([0.0, 0.5])", "[0.     0.5493]"), hazards=("log",), sparse=True,
 )  # fmt: skip
 sigmoid = unary(
     "sigmoid", _sigmoid_dx,
-    names=("sigmoid", "nn.sigmoid", "math.sigmoid"), doc="1 / (1 + exp(-x)), exact at both ends.",
+    names=("sigmoid", "nn.sigmoid", "math.sigmoid"), doc="Compute 1 / (1 + exp(-x)), accurately for large and small x.",
     example=("tf.sigmoid([0.0, 2.0])", "[0.5    0.8808]"), category="activation", nan_free=True,
 )  # fmt: skip
 softplus = unary(
     "softplus", lambda g, x, xp: g * xp.sigmoid(x), kernel=elementwise.softplus, kinds="f", arg="features",
-    names=("nn.softplus", "math.softplus"), doc="log(1 + exp(x)), without overflow.",
+    names=("nn.softplus", "math.softplus"), doc="Compute log(1 + exp(x)), without overflow.",
     example=("tf.math.softplus([0.0, 100.0])", "[  0.6931 100.    ]"), category="activation",
 )  # fmt: skip
 
@@ -308,7 +317,8 @@ sigmoid_cross_entropy = binary(
 # -- kinks and steps -------------------------------------------------------------------------------------------------
 relu = unary(
     "relu", lambda g, out, xp: xp.gate(g, out), kinds=REAL, arg="features",
-    names=("nn.relu",), doc="x where x is positive, 0 elsewhere.", example=("tf.nn.relu([-1.0, 2.0])", "[0. 2.]"),
+    names=("nn.relu",),
+    doc="Compute x where x is positive, 0 elsewhere.", example=("tf.nn.relu([-1.0, 2.0])", "[0. 2.]"),
     category="activation", nan_free=True,
 )  # fmt: skip
 gate = binary(
@@ -317,20 +327,20 @@ gate = binary(
 )  # fmt: skip
 floor = unary(
     "floor", None, kinds="f",
-    names=("floor", "math.floor"), doc="The next integer below, as a float; no gradient.",
+    names=("floor", "math.floor"), doc="Round down to the next integer, as a float; there is no gradient.",
     example=("tf.floor([0.2, -0.2])", "[ 0. -1.]"),
     instead="Let the gradient pass: tf.grad_pass_through(tf.floor)(x), or x + tf.stop_gradient(tf.floor(x) - x).",
 )  # fmt: skip
 ceil = unary(
     "ceil", None, kinds="f",
-    names=("math.ceil",), doc="The next integer above, as a float; no gradient.",
+    names=("math.ceil",), doc="Round up to the next integer, as a float; there is no gradient.",
     example=("tf.math.ceil([0.2, -0.2])", "[ 1. -0.]"),
     instead="Let the gradient pass: tf.grad_pass_through(tf.math.ceil)(x), or "
     "x + tf.stop_gradient(tf.math.ceil(x) - x).",
 )  # fmt: skip
 rint = unary(
     "rint", None, kinds="f",
-    names=("round", "math.rint"), doc="To the nearest integer, halves to even; no gradient.",
+    names=("round", "math.rint"), doc="Round to the nearest integer, halves to even; there is no gradient.",
     example=("tf.math.rint([0.5, 1.5])", "[0. 2.]"),
     instead="Let the gradient pass: tf.grad_pass_through(tf.round)(x), or x + tf.stop_gradient(tf.round(x) - x).",
 )  # fmt: skip
@@ -338,53 +348,54 @@ rint = unary(
 # -- truth -----------------------------------------------------------------------------------------------------------
 equal = binary(
     "equal", None, None, kinds="any",
-    names=("equal", "math.equal"), doc="x == y, elementwise.", example=("tf.equal([1, 2], 2)", "[False  True]"),
+    names=("equal", "math.equal"), doc="Compute x == y, elementwise.", example=("tf.equal([1, 2], 2)", "[False  True]"),
     instead="Equality has no derivative; tf.exp(-k * (a - b) ** 2) is a smooth one.",
 )  # fmt: skip
 not_equal = binary(
     "not_equal", None, None, kinds="any",
-    names=("not_equal", "math.not_equal"), doc="x != y, elementwise.",
+    names=("not_equal", "math.not_equal"), doc="Compute x != y, elementwise.",
     example=("tf.not_equal([1, 2], 2)", "[ True False]"),
     instead="Equality has no derivative; tf.exp(-k * (a - b) ** 2) is a smooth one.",
 )  # fmt: skip
 less = binary(
     "less", None, None, kinds=REAL,
-    names=("less", "math.less"), doc="x < y, elementwise.", example=("tf.less([1.0, 3.0], 2.0)", "[ True False]"),
+    names=("less", "math.less"),
+    doc="Compute x < y, elementwise.", example=("tf.less([1.0, 3.0], 2.0)", "[ True False]"),
     instead=SMOOTH_STEP,
 )  # fmt: skip
 less_equal = binary(
     "less_equal", None, None, kinds=REAL,
-    names=("less_equal", "math.less_equal"), doc="x <= y, elementwise.",
+    names=("less_equal", "math.less_equal"), doc="Compute x <= y, elementwise.",
     example=("tf.less_equal([1.0, 2.0], 2.0)", "[ True  True]"), instead=SMOOTH_STEP,
 )  # fmt: skip
 greater = binary(
     "greater", None, None, kinds=REAL,
-    names=("greater", "math.greater"), doc="x > y, elementwise.",
+    names=("greater", "math.greater"), doc="Compute x > y, elementwise.",
     example=("tf.greater([1.0, 3.0], 2.0)", "[False  True]"), instead=SMOOTH_STEP,
 )  # fmt: skip
 greater_equal = binary(
     "greater_equal", None, None, kinds=REAL,
-    names=("greater_equal", "math.greater_equal"), doc="x >= y, elementwise.",
+    names=("greater_equal", "math.greater_equal"), doc="Compute x >= y, elementwise.",
     example=("tf.greater_equal([1.0, 2.0], 2.0)", "[False  True]"), instead=SMOOTH_STEP,
 )  # fmt: skip
 logical_and = binary(
     "logical_and", None, None, kinds="b",
-    names=("logical_and", "math.logical_and"), doc="Logical AND, elementwise.",
+    names=("logical_and", "math.logical_and"), doc="Compute the logical AND, elementwise.",
     example=("tf.logical_and([True, True], [True, False])", "[ True False]"), instead=SMOOTH_TRUTH,
 )  # fmt: skip
 logical_or = binary(
     "logical_or", None, None, kinds="b",
-    names=("logical_or", "math.logical_or"), doc="Logical OR, elementwise.",
+    names=("logical_or", "math.logical_or"), doc="Compute the logical OR, elementwise.",
     example=("tf.logical_or([True, False], [False, False])", "[ True False]"), instead=SMOOTH_TRUTH,
 )  # fmt: skip
 logical_xor = binary(
     "logical_xor", None, None, kinds="b",
-    names=("math.logical_xor",), doc="Logical XOR, elementwise.",
+    names=("math.logical_xor",), doc="Compute the logical XOR, elementwise.",
     example=("tf.math.logical_xor([True, True], [True, False])", "[False  True]"), instead=SMOOTH_TRUTH,
 )  # fmt: skip
 logical_not = unary(
     "logical_not", None, kinds="b",
-    names=("logical_not", "math.logical_not"), doc="Logical NOT, elementwise.",
+    names=("logical_not", "math.logical_not"), doc="Compute the logical NOT, elementwise.",
     example=("tf.logical_not([True, False])", "[False  True]"), instead=SMOOTH_TRUTH,
 )  # fmt: skip
 bitwise_and = binary(
@@ -405,17 +416,17 @@ invert = unary(
 )  # fmt: skip
 isnan = unary(
     "isnan", None, tf_name="IsNan", kinds="f", unregistered=True,
-    names=("math.is_nan",), doc="Whether each number is NaN.",
+    names=("math.is_nan",), doc="Return whether each number is NaN.",
     example=("tf.math.is_nan([1.0, float('nan')])", "[False  True]"),
 )  # fmt: skip
 isinf = unary(
     "isinf", None, tf_name="IsInf", kinds="f", unregistered=True,
-    names=("math.is_inf",), doc="Whether each number is infinite.",
+    names=("math.is_inf",), doc="Return whether each number is infinite.",
     example=("tf.math.is_inf([1.0, float('inf')])", "[False  True]"),
 )  # fmt: skip
 isfinite = unary(
     "isfinite", None, tf_name="IsFinite", kinds="f", unregistered=True,
-    names=("math.is_finite",), doc="Whether each number is neither infinite nor NaN.",
+    names=("math.is_finite",), doc="Return whether each number is neither infinite nor NaN.",
     example=("tf.math.is_finite([1.0, float('inf')])", "[ True False]"),
 )  # fmt: skip
 

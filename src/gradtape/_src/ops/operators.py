@@ -29,7 +29,7 @@ _divide = as_operator(math.divide)
 
 
 def true_divide(x: Operand, y: Operand, name: str | None = None) -> Tensor:
-    """x / y; integers are divided in float64 (the small ones in float32), as TensorFlow does.
+    """Compute x / y; integers are converted to float64 (small ones to float32), as in TensorFlow.
 
     >>> tf.math.truediv(7, 2)
     <tf.Tensor: shape=(), dtype=float64, numpy=3.5>
@@ -66,7 +66,7 @@ def _quotient(x: Tensor, y: Tensor) -> Tensor:
 
 
 def floor_divide(x: Operand, y: Operand, name: str | None = None) -> Tensor:
-    """Division towards minus infinity.
+    """Divide, rounding toward minus infinity.
 
     >>> tf.math.floordiv([7, -7], 2).numpy().tolist()
     [3, -4]
@@ -75,7 +75,7 @@ def floor_divide(x: Operand, y: Operand, name: str | None = None) -> Tensor:
 
 
 def floor_mod(x: Operand, y: Operand, name: str | None = None) -> Tensor:
-    """The remainder of floor division: it has the divisor's sign.
+    """Compute the remainder of floor division, which has the sign of the divisor.
 
     >>> tf.math.floormod([7, -7], 3).numpy().tolist()
     [1, 2]
@@ -155,7 +155,7 @@ _NO_NEGATIVES = Rule(_is_negative, _negative_power, lambda interval: interval[0]
 
 
 def power(x: Operand, y: Operand, name: str | None = None) -> Tensor:
-    """x to the power of y, elementwise.
+    """Compute x to the power of y, elementwise.
 
     >>> tf.pow(2.0, [1.0, 3.0]).numpy().tolist()
     [2.0, 8.0]

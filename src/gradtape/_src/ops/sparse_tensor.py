@@ -42,7 +42,7 @@ class SparseTensor:
 
     @property
     def shape(self) -> TensorShape:
-        """The shape; sizes that are not known while a function is traced are None.
+        """The shape; sizes that are unknown while a function is traced are None.
 
         >>> tf.sparse.from_dense([[1, 0, 0], [0, 2, 0]]).shape
         TensorShape([2, 3])
@@ -56,7 +56,7 @@ class SparseTensor:
         return self.values.dtype
 
     def get_shape(self) -> TensorShape:
-        """The shape, as `tensor.shape`.
+        """Return the shape, like `tensor.shape`.
 
         >>> tf.sparse.from_dense([1, 0]).get_shape()
         TensorShape([2])
@@ -64,7 +64,7 @@ class SparseTensor:
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Check that the shape is one of these.
+        """Check that the shape is compatible with this one.
 
         >>> s = tf.sparse.from_dense([[1, 0], [0, 2]])
         >>> s.set_shape([2, None])
@@ -73,7 +73,7 @@ class SparseTensor:
             raise ValueError(f"Shapes {self.shape} and {as_shape(shape)} are not compatible")
 
     def with_values(self, new_values: Any) -> SparseTensor:
-        """Other values at the same coordinates.
+        """Return a sparse tensor with other values at the same coordinates.
 
         >>> tf.SparseTensor([[1]], [2.0], [3]).with_values([5.0]).values.numpy().tolist()
         [5.0]
@@ -161,7 +161,7 @@ class SparseTensorSpec:
     value_type = SparseTensor
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a sparse tensor, or another specification, has this dtype and could have this shape."""
+        """Return whether a sparse tensor, or another specification, has this dtype and could have this shape."""
         return (
             isinstance(spec_or_value, (SparseTensor, SparseTensorSpec))
             and self._dtype is spec_or_value.dtype
@@ -169,7 +169,7 @@ class SparseTensorSpec:
         )
 
     def most_specific_compatible_type(self, other: Any) -> SparseTensorSpec:
-        """The narrowest specification that covers this one and another."""
+        """Return the narrowest specification that covers this one and another."""
         if not isinstance(other, SparseTensorSpec) or other._dtype is not self._dtype:
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
         return SparseTensorSpec(self._shape.most_specific_compatible_shape(other._shape), self._dtype)

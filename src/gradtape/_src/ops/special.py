@@ -117,19 +117,19 @@ def _is_nonzero(x: Any, xp: Any) -> Any:
 xlogy = binary(
     "xlogy", lambda g, x, y, xp: g * xp.xlogy(_is_nonzero(x, xp), y), lambda g, x, y, xp: g * xp.xdivy(x, y),
     kinds="fc", kernel=elementwise.xlogy,
-    names=("math.xlogy",), doc="x log(y), and 0 where x is 0.",
+    names=("math.xlogy",), doc="Compute x log(y), and 0 where x is 0.",
     example=("tf.math.xlogy([0.0, 2.0], [0.0, 3.0])", "[0.     2.1972]"), hazards=("log",),
 )  # fmt: skip
 xlog1py = binary(
     "xlog1py", lambda g, x, y, xp: g * xp.xlog1py(_is_nonzero(x, xp), y), lambda g, x, y, xp: g * xp.xdivy(x, 1 + y),
     kinds="fc", kernel=elementwise.xlog1py,
-    names=("math.xlog1py",), doc="x log(1 + y), and 0 where x is 0.",
+    names=("math.xlog1py",), doc="Compute x log(1 + y), and 0 where x is 0.",
     example=("tf.math.xlog1py([0.0, 2.0], [-1.0, 1.0])", "[0.     1.3863]"), hazards=("log",),
 )  # fmt: skip
 xdivy = binary(
     "xdivy", lambda g, x, y, xp: g * xp.xdivy(_is_nonzero(x, xp), y), lambda g, out, y, xp: -g * xp.xdivy(out, y),
     kinds="fc", kernel=elementwise.xdivy,
-    names=("math.xdivy",), doc="x / y, and 0 where x is 0.",
+    names=("math.xdivy",), doc="Compute x / y, and 0 where x is 0.",
     example=("tf.math.xdivy([0.0, 1.0], [0.0, 4.0])", "[0.   0.25]"), hazards=("division",),
 )  # fmt: skip
 truncate_divide = binary(
@@ -145,17 +145,18 @@ nextafter = binary(
 # -- the error function and the normal distribution ------------------------------------------------------------------
 erf = unary(
     "erf", lambda g, x, xp: g * (xp.exp(-xp.square(x)) * (1 / _HALF_SQRT_PI)), kinds="f",
-    names=("math.erf",), doc="The error function.", example=("tf.math.erf([0.0, 1.0])", "[0.     0.8427]"),
+    names=("math.erf",), doc="Compute the error function.", example=("tf.math.erf([0.0, 1.0])", "[0.     0.8427]"),
     sparse=True,
 )  # fmt: skip
 erfc = unary(
     "erfc", lambda g, x, xp: -g * (xp.exp(-xp.square(x)) * (1 / _HALF_SQRT_PI)), kinds="f",
-    names=("math.erfc",), doc="1 - erf(x), exact for large x.",
+    names=("math.erfc",), doc="Compute 1 - erf(x), accurately for large x.",
     example=("tf.math.erfc([0.0, 1.0])", "[1.     0.1573]"),
 )  # fmt: skip
 erfinv = unary(
     "erfinv", lambda g, out, xp: g * (_HALF_SQRT_PI * xp.exp(out * out)), kinds="f",
-    names=("math.erfinv",), doc="The inverse of erf.", example=("tf.math.erfinv([0.0, 0.5])", "[0.     0.4769]"),
+    names=("math.erfinv",),
+    doc="Compute the inverse of erf.", example=("tf.math.erfinv([0.0, 0.5])", "[0.     0.4769]"),
     hazards=("pole",),
 )  # fmt: skip
 erfcinv = unary(
@@ -168,19 +169,19 @@ ndtr = unary(
 )  # fmt: skip
 ndtri = unary(
     "ndtri", lambda g, out, xp: g * (sqrt(2 * pi) * xp.exp(0.5 * out * out)), kinds="f",
-    names=("math.ndtri",), doc="The number below which a standard normal variable falls with probability x.",
+    names=("math.ndtri",), doc="Compute the quantile function of the standard normal distribution.",
     example=("tf.math.ndtri([0.5, 0.9])", "[0.     1.2816]"), hazards=("pole",),
 )  # fmt: skip
 
 # -- gamma and beta --------------------------------------------------------------------------------------------------
 lgamma = unary(
     "lgamma", lambda g, x, xp: g * xp.digamma(x), kinds="f", kernel=gamma.lgamma,
-    names=("math.lgamma",), doc="The logarithm of |gamma(x)|.",
+    names=("math.lgamma",), doc="Compute the logarithm of |gamma(x)|.",
     example=("tf.math.lgamma([1.0, 4.0])", "[-0.      1.7918]"), hazards=("pole",),
 )  # fmt: skip
 digamma = unary(
     "digamma", lambda g, x, xp: g * xp.polygamma(1.0, x), kinds="f", kernel=gamma.digamma,
-    names=("math.digamma",), doc="The derivative of lgamma.",
+    names=("math.digamma",), doc="Compute the derivative of lgamma.",
     example=("tf.math.digamma([1.0, 2.0])", "[-0.5772  0.4228]"), hazards=("pole",),
 )  # fmt: skip
 # The order of polygamma and the exponent of zeta have no derivative here, as in TensorFlow.
@@ -243,26 +244,28 @@ betainc = primitive(
 bessel_i0 = unary(
     "bessel_i0", lambda g, x, xp: g * xp.bessel_i1(x), kinds="f", kernel=bessel.bessel_i0,
     names=("math.bessel_i0", "math.special.bessel_i0"),
-    doc="The modified Bessel function of the first kind, of order 0.",
+    doc="Compute the modified Bessel function of the first kind, of order 0.",
     example=("tf.math.bessel_i0([0.0, 1.0])", "[1.     1.2661]"),
 )  # fmt: skip
 bessel_i1 = unary(
     "bessel_i1", lambda g, x, xp: g * (0.5 * (xp.bessel_i0(x) + xp.bessel_in(x, order=2, scaled=False))), kinds="f",
     kernel=bessel.bessel_i1,
     names=("math.bessel_i1", "math.special.bessel_i1"),
-    doc="The modified Bessel function of the first kind, of order 1.",
+    doc="Compute the modified Bessel function of the first kind, of order 1.",
     example=("tf.math.bessel_i1([0.0, 1.0])", "[0.     0.5652]"),
 )  # fmt: skip
 bessel_i0e = unary(
     "bessel_i0e", lambda g, x, out, xp: g * (xp.bessel_i1e(x) - xp.sign(x) * out), kinds="f", kernel=bessel.bessel_i0e,
-    names=("math.bessel_i0e", "math.special.bessel_i0e"), doc="bessel_i0(x) times exp(-|x|), which does not overflow.",
+    names=("math.bessel_i0e", "math.special.bessel_i0e"),
+    doc="Compute bessel_i0(x) exp(-|x|), which does not overflow.",
     example=("tf.math.bessel_i0e([0.0, 1.0])", "[1.     0.4658]"), sparse=True,
 )  # fmt: skip
 bessel_i1e = unary(
     "bessel_i1e",
     lambda g, x, out, xp: g * (0.5 * (xp.bessel_i0e(x) + xp.bessel_in(x, order=2, scaled=True)) - xp.sign(x) * out),
     kinds="f", kernel=bessel.bessel_i1e,
-    names=("math.bessel_i1e", "math.special.bessel_i1e"), doc="bessel_i1(x) times exp(-|x|), which does not overflow.",
+    names=("math.bessel_i1e", "math.special.bessel_i1e"),
+    doc="Compute bessel_i1(x) exp(-|x|), which does not overflow.",
     example=("tf.math.bessel_i1e([0.0, 1.0])", "[0.     0.2079]"), sparse=True,
 )  # fmt: skip
 

@@ -92,7 +92,7 @@ class Asset:
 
     @property
     def asset_path(self) -> Tensor:
-        """The path, as a tensor: in a function that is saved it is where the model is loaded from."""
+        """The path, as a tensor; in a saved function, it is the path in the loaded model."""
         ops = collector()
         if ops is not None and current_graph() is not None:
             found: Tensor = ops.add("Identity", {"input": self}, {}, [((), string)])[0]
@@ -144,7 +144,7 @@ class LoadOptions:
 
 
 def contains_saved_model(export_dir: Any) -> bool:
-    """Whether a folder holds a SavedModel.
+    """Return whether a directory contains a SavedModel.
 
     >>> import gradtape as tf
     >>> tf.saved_model.contains_saved_model("no/such/folder")
@@ -154,10 +154,10 @@ def contains_saved_model(export_dir: Any) -> bool:
 
 
 def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) -> Any:
-    """The object that `tf.saved_model.save` has written, of gradtape or of TensorFlow.
+    """Load an object that `tf.saved_model.save`, of gradtape or TensorFlow, wrote.
 
-    Variables are trainable and tracked, functions can be called and differentiated, `signatures` maps names to concrete
-    functions. Nothing of the file runs but its graphs, and those when their functions are called.
+    Variables are trainable and tracked, functions can be called and differentiated, and `signatures` maps names to
+    concrete functions. Only the graphs in the file are executed, and only when their functions are called.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()

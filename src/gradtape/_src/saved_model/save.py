@@ -55,7 +55,7 @@ POLICIES = ("save_variable_devices", "expand_distributed_variables")
 
 
 class SaveOptions:
-    """Options of `tf.saved_model.save`: `extra_tags` are tags besides "serve"; the others only steer TensorFlow.
+    """Options of `tf.saved_model.save`: `extra_tags` are tags besides "serve"; the others only affect TensorFlow.
 
     >>> import gradtape as tf
     >>> tf.saved_model.SaveOptions().save_debug_info
@@ -102,7 +102,7 @@ class SavedFunction(NamedTuple):
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: SaveOptions | None = None) -> None:
     """Write an object with its variables and functions as a SavedModel.
 
-    Every `tf.function` of the object, and of what it holds, is saved with the traces that it has; one with an
+    Every `tf.function` of the object and of the objects in it is saved with its existing traces; one with an
     `input_signature` is traced for it. `signatures` is a function, or a dictionary of functions, with known inputs.
 
     >>> import gradtape as tf

@@ -21,7 +21,7 @@ from gradtape._src.tf.linalg import matmul
 
 
 class KroneckerFactors(NamedTuple):
-    """The factors of one layer: its Fisher matrix is about the Kronecker product of the two.
+    """The factors of one layer; their Kronecker product approximates its Fisher matrix.
 
     >>> w, x = tf.Variable([[1.0], [2.0]]), tf.constant([[1.0, 0.0], [0.0, 2.0]])
     >>> with tf.GradientTape(persistent=True) as tape:
@@ -38,18 +38,18 @@ class KroneckerFactors(NamedTuple):
 
 
 def kfac_factors(tape: Tape, loss: Any, layers: Any, *, reduction: str = "mean") -> list[KroneckerFactors | None]:
-    """The Kronecker factors of layers (K-FAC), from the record of one forward pass.
+    """Compute the Kronecker factors of layers (K-FAC) from one recorded forward pass.
 
-    A layer is a Keras layer with a kernel, or a kernel: a variable that is multiplied with, or that a convolution uses.
-    The factors of a Dense layer are of its inputs and of the gradients by its outputs; of a convolution, of the patches
-    of its inputs, at all positions. With labels sampled from the model's predictions they are those of the Fisher
-    matrix; with the labels of the data, of the empirical one.
+    A layer is a Keras layer with a kernel, or a kernel: a variable used in a matrix product or a convolution. The
+    factors of a Dense layer are computed from its inputs and from the gradients with respect to its outputs; those of a
+    convolution from the patches of its inputs at all positions. With labels sampled from the model's predictions, the
+    factors approximate the Fisher matrix; with the labels of the data, the empirical Fisher matrix.
 
     Args:
-      tape: A persistent tape that recorded the model and the loss, outside of a compiled function.
+      tape: A persistent tape that recorded the model and the loss, outside compiled functions.
       loss: The scalar loss of a batch.
-      layers: The layers, a list (all of a model: `model.layers`). The result has a pair for each, and None for one
-        without a kernel.
+      layers: A list of layers, such as `model.layers`. The result has a pair for each, and None for layers without a
+        kernel.
       reduction: How the loss combines its examples, "mean" or "sum".
 
     >>> import gradtape as tf
@@ -162,20 +162,20 @@ def influence(
     tol: float = 1e-5,
     maxiter: int = 1000,
 ) -> Tensor:
-    """How much a test loss would change if training examples had more weight (Koh and Liang, 2017).
+    """Estimate how a test loss would change if training examples had more weight (Koh and Liang, 2017).
 
-    The result for the example i is -∇t (H + damping)⁻¹ ∇lᵢ, where t is the test loss, lᵢ the loss of the example, and H
-    the Hessian of the mean of the losses. A negative number says that the example helps the prediction.
-    Removing one of n examples changes the test loss by about -1/n of its number.
+    The result for example i is -∇t (H + damping)⁻¹ ∇lᵢ, where t is the test loss, lᵢ the loss of the example, and H the
+    Hessian of the mean of the losses. A negative value means that the example helps the prediction. Removing one of n
+    examples changes the test loss by about -1/n of its value.
 
     Args:
       tape: A persistent tape that recorded both losses, at parameters that minimize the mean of the losses.
       losses: The losses of the training examples, a vector.
       test_loss: A scalar.
       sources: The parameters: variables, or tensors that the tape watches.
-      damping: What is added to the Hessian's diagonal; more, if the model is not convex.
-      tol: The relative residual at which conjugate gradients end.
-      maxiter: After so many iterations they raise `tf.errors.ConvergenceError`.
+      damping: A number added to the diagonal of the Hessian; choose a larger one if the model is not convex.
+      tol: The relative residual at which conjugate gradients stop.
+      maxiter: The number of iterations after which they raise `tf.errors.ConvergenceError`.
 
     >>> import gradtape as tf
     >>> w, y = tf.Variable(2.0), tf.constant([1.0, 3.0])

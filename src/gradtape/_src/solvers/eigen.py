@@ -23,20 +23,21 @@ if TYPE_CHECKING:
 
 
 def eigh(tensor: TensorLike, *, tol: float | None = None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues, in ascending order, and eigenvectors of symmetric matrices, whose derivatives are always finite.
+    """Compute eigenvalues (ascending) and eigenvectors of symmetric matrices, with derivatives that are always finite.
 
-    `tf.linalg.eigh` divides by the differences of eigenvalues, and gives infinite or NaN gradients where two coincide.
-    There, eigenvectors are any basis of their space, and only functions of that space have a derivative: sums over
-    equal eigenvalues, projections, distances between spaces. For these the rule is right: within a group of equal
-    eigenvalues the basis does not turn. A gradient that depends on the choice of the basis raises
-    `tf.errors.InvalidArgumentError`. Where eigenvalues are different, derivatives are those of `tf.linalg.eigh`.
+    `tf.linalg.eigh` divides by the differences between eigenvalues, so its gradients are infinite or NaN if two
+    coincide. The eigenvectors of equal eigenvalues are an arbitrary basis of their eigenspace, and only functions of
+    that space have a derivative: sums over equal eigenvalues, projections, distances between spaces. For these
+    functions, the rule that the basis does not rotate within a group of equal eigenvalues is correct. A gradient that
+    depends on the choice of basis raises `tf.errors.InvalidArgumentError`. If all eigenvalues differ, the derivatives
+    are those of `tf.linalg.eigh`.
 
-    Both triangles of the matrix are read: what is decomposed is its symmetric part.
+    Both triangles of the matrix are read; the symmetric part is decomposed.
 
     Args:
       tensor: Symmetric matrices, real, along the last two axes.
-      tol: Eigenvalues are equal if their difference is at most this share of the largest; the default is the precision
-        of the dtype to the power 2/3.
+      tol: Eigenvalues count as equal if their difference is at most this fraction of the largest; the default is the
+        precision of the dtype to the power 2/3.
 
     >>> import gradtape as tf
     >>> a = tf.Variable(np.diag([2.0, 2.0, 5.0]))

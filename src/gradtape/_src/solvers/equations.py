@@ -33,7 +33,7 @@ from gradtape._src.tf.math import logical_and, maximum, minimum, reduce_any, red
 
 
 class Solution(NamedTuple):
-    """What a solver found, with SciPy's names.
+    """The result of a solver, with SciPy's names.
 
     >>> found = tf.autodiff.root(lambda x: x**3 - 8.0, tf.constant(1.0))
     >>> float(found.x), int(found.nit)
@@ -59,17 +59,17 @@ def root(
     batch_dims: int = 0,
     linear_solver: str = "auto",
 ) -> Solution:
-    """Find x with `fun(x, *args) = 0`; the result has derivatives by `args`, and by all that `fun` uses.
+    """Find x with `fun(x, *args) = 0`; differentiable with respect to `args` and everything `fun` closes over.
 
     Args:
-      fun: Returns tensors of the structure and shapes of `x0`.
-      x0: Where the iteration begins: a tensor, or a structure of them.
-      args: Further arguments of `fun`, a tuple (one that is no tuple stands alone, as in SciPy).
+      fun: A function that returns tensors with the structure and shapes of `x0`.
+      x0: The initial guess: a tensor, or a structure of tensors.
+      args: A tuple of further arguments of `fun` (a single argument can be passed alone, as in SciPy).
       method: `"newton"` (with the Jacobian as a matrix) or `"krylov"` (by products, for many unknowns).
-      tol: How small the length of `fun` must become; the default is the precision of the dtype to the power 3/4, times
-        1 plus the length at `x0`.
-      maxiter: When to give up, with `tf.errors.ConvergenceError`.
-      batch_dims: How many leading axes of `x0` are those of independent problems.
+      tol: The tolerance for the norm of `fun`; the default is the precision of the dtype to the power 3/4, times
+        1 plus the norm at `x0`.
+      maxiter: The number of iterations after which it raises `tf.errors.ConvergenceError`.
+      batch_dims: The number of leading axes of `x0` that index independent problems.
       linear_solver: See `tf.autodiff.implicit`.
 
     >>> import gradtape as tf
@@ -106,18 +106,18 @@ def fixed_point(
     batch_dims: int = 0,
     linear_solver: str = "auto",
 ) -> Solution:
-    """Find x with `fun(x, *args) = x`; the result has derivatives by `args`, and by all that `fun` uses.
+    """Find x with `fun(x, *args) = x`; differentiable with respect to `args` and everything `fun` closes over.
 
     Args:
-      fun: Returns tensors of the structure and shapes of `x0`.
-      x0: Where the iteration begins: a tensor, or a structure of them.
-      args: Further arguments of `fun`, a tuple (one that is no tuple stands alone, as in SciPy).
+      fun: A function that returns tensors with the structure and shapes of `x0`.
+      x0: The initial guess: a tensor, or a structure of tensors.
+      args: A tuple of further arguments of `fun` (a single argument can be passed alone, as in SciPy).
       method: `"iteration"` (call `fun` again and again) or `"anderson"` (the same, accelerated by the last five
         results).
-      tol: How small the length of `x - fun(x)` must become; the default is the precision of the dtype to the power
-        3/4, times 1 plus the length at `x0`.
-      maxiter: When to give up, with `tf.errors.ConvergenceError`.
-      batch_dims: How many leading axes of `x0` are those of independent problems.
+      tol: The tolerance for the norm of `x - fun(x)`; the default is the precision of the dtype to the power
+        3/4, times 1 plus the norm at `x0`.
+      maxiter: The number of iterations after which it raises `tf.errors.ConvergenceError`.
+      batch_dims: The number of leading axes of `x0` that index independent problems.
       linear_solver: See `tf.autodiff.implicit`.
 
     >>> import gradtape as tf
@@ -144,20 +144,20 @@ def minimize(
     batch_dims: int = 0,
     linear_solver: str = "auto",
 ) -> Solution:
-    """Find x where `fun(x, *args)` is smallest; the result has derivatives by `args`, and by all that `fun` uses.
+    """Find x that minimizes `fun(x, *args)`; differentiable with respect to `args` and everything `fun` closes over.
 
-    For the training of a model use `tf.train.LBFGS`; this is for problems inside of a model, whose solution is
+    To train a model, use `tf.train.LBFGS`; this function is for problems inside a model, whose solution is
     differentiated.
 
     Args:
       fun: Returns a scalar; with `batch_dims`, one number for each problem.
-      x0: Where the iteration begins: a tensor, or a structure of them.
-      args: Further arguments of `fun`, a tuple (one that is no tuple stands alone, as in SciPy).
+      x0: The initial guess: a tensor, or a structure of tensors.
+      args: A tuple of further arguments of `fun` (a single argument can be passed alone, as in SciPy).
       method: `"lbfgs"`, or `"newton"` with the Hessian as a matrix, shifted where it is not positive definite.
-      tol: How small the length of the gradient must become; the default is the precision of the dtype to the power 2/3,
-        times 1 plus the length at `x0`.
-      maxiter: When to give up, with `tf.errors.ConvergenceError`.
-      batch_dims: How many leading axes of `x0` are those of independent problems.
+      tol: The tolerance for the norm of the gradient; the default is the precision of the dtype to the power 2/3,
+        times 1 plus the norm at `x0`.
+      maxiter: The number of iterations after which it raises `tf.errors.ConvergenceError`.
+      batch_dims: The number of leading axes of `x0` that index independent problems.
       linear_solver: See `tf.autodiff.implicit`; iterative solves of a minimum are by conjugate gradients.
 
     >>> import gradtape as tf

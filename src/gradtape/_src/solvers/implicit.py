@@ -54,24 +54,24 @@ def implicit(
     linear_maxiter: int | None = None,
     batch_dims: int = 0,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a solver `solver(x0, *args)`: derivatives of its result are those of the solution of an equation.
+    """Decorate a solver `solver(x0, *args)` so that its result is differentiated as the solution of an equation.
 
-    The solver may be anything: a loop, SciPy, a table. Tapes do not record what it does. Its result has derivatives of
-    any order, in both modes, by the tensors in `args` and by the tensors and variables that `function` uses from
-    outside. `x0`, where the solver begins, has no gradient. Arguments and result may be structures.
+    The solver can be anything: a loop, SciPy, a lookup table. Tapes do not record what it does. Its result can be
+    differentiated, to any order and in both modes, with respect to the tensors in `args` and the tensors and variables
+    that `function` closes over. The initial guess, `x0`, has no gradient. Arguments and result can be nested
+    structures.
 
     Args:
-      function: `function(x, *args)`, which says what the result is: `kind="root"` makes it zero, `"fixed_point"`
-        returns x itself, `"minimum"` is a scalar that is smallest (one for each problem of a batch).
+      function: `function(x, *args)`, which defines the solution x: with `kind="root"` it is zero, with `"fixed_point"`
+        it returns x itself, with `"minimum"` it is a scalar that x minimizes (one for each problem of a batch).
       kind: One of these three.
-      linear_solver: How the derivative's linear system is solved: `"dense"`, with the Jacobian as a matrix; `"gmres"`
-        or `"cg"` (symmetric), by its products alone; `"auto"` is dense for up to 1000 unknowns.
-      tol: The result is checked: a residual of more than `tol * (1 + the residual at x0)` raises
-        `tf.errors.ConvergenceError`. The default is the third root of the precision, 5e-3 for float32 and 6e-6 for
-        float64; `float("inf")` switches the check off.
+      linear_solver: How to solve the linear system of the derivative: `"dense"` builds the Jacobian; `"gmres"` or
+        `"cg"` (symmetric) use only its products; `"auto"` is dense for up to 1000 unknowns.
+      tol: A residual larger than `tol * (1 + the residual at x0)` raises `tf.errors.ConvergenceError`. The default is
+        the cube root of the precision, 5e-3 for float32 and 6e-6 for float64; `float("inf")` disables the check.
       linear_tol: The relative residual of iterative linear solvers.
-      linear_maxiter: The largest number of their iterations.
-      batch_dims: How many leading axes, of all tensors of the solution, are those of independent problems.
+      linear_maxiter: The maximum number of iterations of iterative linear solvers.
+      batch_dims: The number of leading axes, in all tensors of the solution, that index independent problems.
 
     >>> import gradtape as tf
     >>> @tf.autodiff.implicit(lambda x, a: x * x - a)

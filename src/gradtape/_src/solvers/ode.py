@@ -70,27 +70,27 @@ def odeint(
     max_steps: int = 1000,
     substeps: int = 1,
 ) -> Any:
-    """Integrate `y' = func(t, y, *args)` from `y0` at `t[0]`, and return y at all times of `t`.
+    """Integrate `y' = func(t, y, *args)` from `y0` at `t[0]`, and return y at all times in `t`.
 
-    The result has derivatives of any order, in both modes, by `y0`, `t`, `args` and the tensors and variables that
-    `func` uses from outside. All steps together are one op.
+    The result can be differentiated, to any order and in both modes, with respect to `y0`, `t`, `args` and the tensors
+    and variables that `func` closes over. All steps together are one op.
 
     Args:
-      func: Returns tensors of the structure and shapes of `y0`.
-      y0: The state at the first time: a tensor, or a structure of them.
-      t: The times, at least two, increasing or decreasing.
-      args: Further arguments of `func`, a tuple (one that is no tuple stands alone, as in SciPy).
-      rtol: The relative error of a step, of `"dopri5"`; by default 1e-7 for float64, 1e-4 for float32 and 1e-2 for half
+      func: A function that returns tensors with the structure and shapes of `y0`.
+      y0: The state at the first time: a tensor, or a structure of tensors.
+      t: At least two times, increasing or decreasing.
+      args: A tuple of further arguments of `func` (a single argument can be passed alone, as in SciPy).
+      rtol: The relative error of a step of `"dopri5"`; by default 1e-7 for float64, 1e-4 for float32 and 1e-2 for half
         precision.
       atol: The absolute error of a step; by default 1e-9 for float64, 1e-6 for float32 and 1e-3 for half precision.
-      method: `"dopri5"`, Dormand and Prince's pair of orders 5 and 4 with adaptive steps and interpolation between
-        them, or `"rk4"`, the classic method with `substeps` equal steps between two times.
-      adjoint: `"discrete"` differentiates the steps that were taken: exact derivatives of the numbers returned, which
-        saves the state after each step. `"continuous"` integrates the adjoint equation backwards, and saves nothing
-        but the result; its derivatives are as exact as the integration.
-      max_steps: After so many steps `"dopri5"` raises `tf.errors.ConvergenceError`. A compiled function reserves memory
-        for all of them.
-      substeps: The number of `"rk4"`'s steps between two times.
+      method: `"dopri5"`, the Dormand-Prince pair of orders 5 and 4 with adaptive steps and interpolation between them,
+        or `"rk4"`, the classic method with `substeps` equal steps between two times.
+      adjoint: `"discrete"` differentiates the steps that were taken: the derivatives are exact for the returned values,
+        and the state after each step is saved. `"continuous"` integrates the adjoint equation backward and saves only
+        the result; the derivatives are as accurate as the integration.
+      max_steps: The number of steps after which `"dopri5"` raises `tf.errors.ConvergenceError`. A compiled function
+        reserves memory for all of them.
+      substeps: The number of steps of `"rk4"` between two times.
 
     >>> import gradtape as tf
     >>> rate = tf.Variable(0.5, dtype=tf.float64)

@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 class ConvergenceReport:
-    """How an optimizer ended: whether it converged, why it stopped, and what it did in each iteration.
+    """The report of an optimizer: whether it converged, why it stopped, and what it did in each iteration.
 
     >>> x = tf.Variable([3.0, -1.0])
     >>> report = tf.train.LBFGS().minimize(lambda: tf.reduce_sum((x - 1.0) ** 2), [x])
@@ -67,7 +67,7 @@ class ConvergenceReport:
 
     @property
     def loss(self) -> float:
-        """The loss at the end; of Levenberg-Marquardt, half the sum of squares.
+        """The loss at the end; for Levenberg-Marquardt, half the sum of squares.
 
         >>> x = tf.Variable([3.0, -1.0])
         >>> tf.train.LBFGS().minimize(lambda: tf.reduce_sum((x - 1.0) ** 2), [x]).loss < 1e-9
@@ -86,7 +86,7 @@ class ConvergenceReport:
         return self.history[-1].gradient if self.history else math.nan
 
     def check(self) -> ConvergenceReport:
-        """Raise `tf.errors.ConvergenceError` unless it converged; the report itself otherwise.
+        """Raise `tf.errors.ConvergenceError` unless the optimizer converged; otherwise return the report.
 
         >>> x = tf.Variable([3.0, -1.0])
         >>> tf.train.LBFGS().minimize(lambda: tf.reduce_sum((x - 1.0) ** 2), [x]).check().converged
@@ -112,7 +112,7 @@ class ConvergenceReport:
         )
 
     def table(self) -> str:
-        """All iterations as text.
+        """Return all iterations as text.
 
         >>> x = tf.Variable([3.0, -1.0])
         >>> report = tf.train.NewtonCG().minimize(lambda: tf.reduce_sum((x - 1.0) ** 2), [x])
@@ -257,14 +257,14 @@ class _Optimizer:
 
 
 class LBFGS(_Optimizer):
-    """Minimize a loss by L-BFGS with the line search of Moré and Thuente: SciPy's `L-BFGS-B`, without bounds.
+    """Minimize a loss with L-BFGS and the line search of Moré and Thuente: SciPy's `L-BFGS-B`, without bounds.
 
     Args:
-      history_size: How many of the last steps describe the curvature.
-      maxiter: The largest number of iterations.
-      gtol: Converged where no entry of the gradient is larger.
-      ftol: Converged where an iteration makes the loss smaller by less than this share of it.
-      maxls: The largest number of evaluations of one line search.
+      history_size: The number of previous steps that describe the curvature.
+      maxiter: The maximum number of iterations.
+      gtol: Converged if no element of the gradient is larger.
+      ftol: The optimizer has converged if an iteration reduces the loss by less than this fraction of it.
+      maxls: The maximum number of evaluations in one line search.
 
     >>> import gradtape as tf
     >>> x = tf.Variable([-1.2, 1.0], dtype=tf.float64)
@@ -358,14 +358,14 @@ def _inverse_hessian_product(g: Array, pairs: Sequence[tuple[Array, Array]]) -> 
 
 
 class NewtonCG(_Optimizer):
-    """Minimize a loss by Newton's method, with steps by conjugate gradients: SciPy's `Newton-CG`.
+    """Minimize a loss with Newton's method, computing the steps with conjugate gradients: SciPy's `Newton-CG`.
 
-    The Hessian is never computed: its products with vectors come from one record of the gradient, by forward mode.
+    The Hessian is never built: its products with vectors come from one recorded gradient, in forward mode.
 
     Args:
-      maxiter: The largest number of iterations; 200 for each variable element by default.
-      xtol: Converged where the mean change of an element is smaller.
-      gtol: Converged where no entry of the gradient is larger; not used by default, as in SciPy.
+      maxiter: The maximum number of iterations; by default, 200 times the number of variable elements.
+      xtol: Converged if the mean change of an element is smaller.
+      gtol: Converged if no element of the gradient is larger; not used by default, as in SciPy.
 
     >>> import gradtape as tf
     >>> x = tf.Variable([-1.2, 1.0], dtype=tf.float64)
@@ -454,13 +454,13 @@ def _wolfe(loss: _Loss, x: Array, f: float, g: Array, d: Array, before: float | 
 
 
 class LevenbergMarquardt:
-    """Minimize a sum of squares by the method of Levenberg and Marquardt: MINPACK's, which SciPy calls `"lm"`.
+    """Minimize a sum of squares with the Levenberg-Marquardt method: MINPACK's, which SciPy calls `"lm"`.
 
     Args:
-      maxiter: The largest number of evaluations; 100 for each variable element plus 1 by default.
-      ftol: Converged where both the predicted and the actual change of the sum are smaller shares of it.
-      xtol: Converged where a step is a smaller share of the variables.
-      gtol: Converged where the residuals are orthogonal to the Jacobian's columns up to this cosine.
+      maxiter: The maximum number of evaluations; by default, 100 times the number of variable elements plus 1.
+      ftol: Converged if the predicted and the actual change of the sum are both smaller fractions of it.
+      xtol: Converged if a step is a smaller fraction of the variables.
+      gtol: Converged if the residuals are orthogonal to the columns of the Jacobian, up to this cosine.
       factor: The length of the first step is at most this multiple of the (scaled) variables.
 
     >>> import gradtape as tf
@@ -483,12 +483,11 @@ class LevenbergMarquardt:
         self.maxiter, self.ftol, self.xtol, self.gtol, self.factor = maxiter, ftol, xtol, gtol, factor
 
     def minimize(self, residuals: Callable[[], Any], var_list: Any = None) -> ConvergenceReport:
-        """Change the variables until the sum of squares of the residuals is smallest.
+        """Change the variables to minimize the sum of squares of the residuals.
 
         Args:
-          residuals: A function without arguments that returns a tensor, with at least as many elements as the
-            variables have.
-          var_list: The variables; those that the function uses, by default.
+          residuals: A function without arguments that returns a tensor with at least as many elements as the variables.
+          var_list: The variables; by default, those that the function uses.
         """
         parameters = _Parameters(var_list, residuals, "LevenbergMarquardt")
         report = ConvergenceReport("tf.train.LevenbergMarquardt")

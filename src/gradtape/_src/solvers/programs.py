@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Program(NamedTuple):
-    """The solution of a program. All parts have derivatives.
+    """The solution of a quadratic or linear program. All parts are differentiable.
 
     >>> found = tf.autodiff.solve_qp(tf.eye(2), [-1.0, -3.0], G=tf.eye(2), h=[2.0, 2.0])
     >>> found.x.numpy().round(4).tolist(), found.inequality_multipliers.numpy().round(4).tolist()
@@ -48,22 +48,22 @@ def solve_qp(
     tol: float = 1e-9,
     maxiter: int = 60,
 ) -> Program:
-    """Minimize ½ x·Qx + c·x under A x = b and G x <= h; the result has derivatives by all of these.
+    """Minimize ½ x·Qx + c·x subject to A x = b and G x <= h; differentiable with respect to all of these.
 
-    A primal-dual interior-point method finds the solution, in float64. Derivatives, of any order and in both modes, are
-    those of the optimality conditions. They exist where the solution is unique and every active inequality has a
-    multiplier other than zero; at other points the linear system of the derivative is singular.
+    A primal-dual interior-point method finds the solution, in float64. The derivatives, of any order and in both modes,
+    come from the optimality conditions. They exist if the solution is unique and every active inequality has a nonzero
+    multiplier; otherwise the linear system of the derivative is singular.
 
     Args:
       Q: A symmetric positive semidefinite matrix.
-      c: A vector. All arguments may have one more axis in front, for a batch of programs.
-      A: A matrix of equations, with linearly independent rows.
+      c: A vector. All arguments can have an additional first axis, for a batch of programs.
+      A: The matrix of the equations, with linearly independent rows.
       b: Their right sides.
-      G: A matrix of inequalities.
+      G: The matrix of the inequalities.
       h: Their right sides.
-      tol: How exactly the optimality conditions must hold, relative to the size of the program.
-      maxiter: When to give up, with `tf.errors.ConvergenceError`: the constraints may contradict each other, or the
-        objective have no minimum.
+      tol: How accurately the optimality conditions must hold, relative to the size of the program.
+      maxiter: The number of iterations after which it raises `tf.errors.ConvergenceError`: the constraints may
+        contradict each other, or the objective may have no minimum.
 
     >>> import gradtape as tf
     >>> c = tf.Variable([-1.0, -3.0])
@@ -86,10 +86,10 @@ def solve_lp(
     tol: float = 1e-9,
     maxiter: int = 60,
 ) -> Program:
-    """Minimize c·x under A x = b and G x <= h; the result has derivatives by all of these.
+    """Minimize c·x subject to A x = b and G x <= h; the result is differentiable with respect to all of these.
 
-    The solution of a linear program is a corner, which moves with A, b, G and h; its derivative by c is zero. See
-    `tf.autodiff.solve_qp` for the arguments.
+    The solution of a linear program is a vertex, which moves with A, b, G and h; its derivative with respect to c is
+    zero. See `tf.autodiff.solve_qp` for the arguments.
 
     >>> import gradtape as tf
     >>> h = tf.Variable([3.0, 0.0, 0.0])

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def soft_sort(
     values: TensorLike, axis: int = -1, direction: str = "ASCENDING", regularization_strength: float = 1.0
 ) -> Tensor:
-    """Sorted values that are mixed where they are close: gradients reach several inputs, not one alone.
+    """Sort values, blending those that are close, so that gradients reach several inputs instead of one.
 
-    The projection of (n, ..., 1) / regularization_strength onto all orders of the values and their means (Blondel and
-    others, 2020). For a small strength this is `tf.sort`, for a large one all results approach the mean.
+    This is the projection of (n, ..., 1) / regularization_strength onto the permutahedron of the values (Blondel et
+    al., 2020). With a small strength it equals `tf.sort`; with a large one, all results approach the mean.
 
     >>> import gradtape as tf
     >>> tf.autodiff.soft_sort([3.0, 1.0, 2.0], regularization_strength=0.1).numpy().round(3).tolist()
@@ -45,10 +45,10 @@ def soft_sort(
 def soft_rank(
     values: TensorLike, axis: int = -1, direction: str = "ASCENDING", regularization_strength: float = 1.0
 ) -> Tensor:
-    """The ranks of values, from 1, as a continuous function of them: ranks of close values are mixed.
+    """Compute the ranks of values, starting from 1, as a continuous function: ranks of close values are blended.
 
-    The projection of values / regularization_strength onto all orders of (1, ..., n) and their means (Blondel and
-    others, 2020). Where ranks are exact their derivative is zero: use a larger strength then.
+    This is the projection of values / regularization_strength onto the permutahedron of (1, ..., n) (Blondel et al.,
+    2020). Where ranks are exact, their derivative is zero; use a larger strength in that case.
 
     >>> import gradtape as tf
     >>> tf.autodiff.soft_rank([3.0, 1.0, 2.0], regularization_strength=0.1).numpy().round(3).tolist()
@@ -70,9 +70,9 @@ def soft_rank(
 
 
 def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 1.0) -> Tensor:
-    """Weights between 0 and 1 with the sum k, which are large for the k largest values.
+    """Compute weights between 0 and 1 that add up to k and are large for the k largest values.
 
-    The weights p that maximize Σ p·values + temperature · Σ (entropy of p), under that sum. For a small temperature
+    The weights p maximize Σ p·values + temperature · Σ (entropy of p), subject to that sum. With a small temperature
     they are 1 for the k largest values and 0 for the others.
 
     >>> import gradtape as tf

@@ -28,10 +28,10 @@ class DecodeWav(NamedTuple):
 def decode_wav(
     contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
 ) -> DecodeWav:
-    """The samples of a WAV file of 16 bits, from -1 to 1, with a column for each channel; and their rate.
+    """Decode a 16-bit WAV file to samples in [-1, 1], with a column for each channel, and their sample rate.
 
-    With `desired_channels` the last channel is repeated, or others are left out; with `desired_samples` the sound is
-    cut, or silence is put behind it.
+    With `desired_channels`, the last channel is repeated or channels are dropped; with `desired_samples`, the audio is
+    cut or padded with silence.
 
     >>> sound = tf.audio.encode_wav([[0.5], [-0.25]], sample_rate=8000)
     >>> audio, rate = tf.audio.decode_wav(sound, desired_samples=3)
@@ -60,7 +60,7 @@ def decode_wav(
 
 @kept_in_graph("encode_wav")
 def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
-    """A WAV file of 16 bits for samples from -1 to 1, with a column for each channel.
+    """Encode samples in [-1, 1], with a column for each channel, as a 16-bit WAV file.
 
     >>> len(tf.audio.encode_wav([[0.5], [-0.25]], sample_rate=8000).numpy())
     48

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dispatched
 def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Bitwise AND.
+    """Compute the bitwise AND.
 
     >>> tf.bitwise.bitwise_and([12, 7], [10, 1]).numpy().tolist()
     [8, 1]
@@ -27,7 +27,7 @@ def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 @dispatched
 def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Bitwise OR.
+    """Compute the bitwise OR.
 
     >>> tf.bitwise.bitwise_or(12, 10).numpy().item()
     14
@@ -37,7 +37,7 @@ def bitwise_or(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def bitwise_xor(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Bitwise XOR.
+    """Compute the bitwise XOR.
 
     >>> tf.bitwise.bitwise_xor(12, 10).numpy().item()
     6

@@ -73,7 +73,7 @@ class truncated_normal_initializer(random_normal_initializer):
 
 
 class random_uniform_initializer(_OfDtype, initializers.random_uniform_initializer):
-    """Draws from a uniform distribution, integers among them."""
+    """Draws from a uniform distribution, also of integers."""
 
     def __init__(self, minval: Any = 0.0, maxval: Any = None, seed: int | None = None, dtype: Any = float32) -> None:
         super().__init__(minval, 1.0 if maxval is None else maxval, seed)

@@ -64,9 +64,9 @@ _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
 def set_none_policy(policy: str) -> None:
     """Set what happens when a gradient or a Jacobian is None.
 
-    "none", the default, does nothing, as in TensorFlow. "warn" warns in one line with the reason, "raise" raises a
-    `ValueError` with the complete explanation. With both, tapes created from then on record the line of every op.
-    With `unconnected_gradients="zero"` there is no `None`, and nothing is reported.
+    "none", the default, does nothing, as in TensorFlow. "warn" issues a one-line warning with the reason; "raise"
+    raises a `ValueError` with the complete explanation. With either of these, tapes created from then on record the
+    line of every op. With `unconnected_gradients="zero"` there is no `None`, and nothing is reported.
 
     >>> import gradtape as tf
     >>> tf.config.set_none_policy("raise")
@@ -85,7 +85,7 @@ def set_none_policy(policy: str) -> None:
 
 
 def get_none_policy() -> str:
-    """What happens when a gradient is None: "none", "warn" or "raise".
+    """Return what happens when a gradient is None: "none", "warn" or "raise".
 
     >>> tf.config.get_none_policy()
     'none'
@@ -97,8 +97,8 @@ def get_none_policy() -> str:
 def set_engine(name: str) -> None:
     """Set the engine of new tensors on the CPU: "numpy", the default, or "xla", which uses JAX arrays.
 
-    Not in TensorFlow. The environment variable GRADTAPE_ENGINE sets the default of a program. Tensors that are
-    already created do not change, and tensors of both engines can be combined.
+    This function is not in TensorFlow. The environment variable GRADTAPE_ENGINE sets the default for a process.
+    Existing tensors do not change, and you can combine tensors of both engines.
 
     >>> import gradtape as tf
     >>> tf.config.set_engine("numpy")
@@ -109,7 +109,7 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """The engine of new tensors on the CPU: "numpy" or "xla".
+    """Return the engine of new tensors on the CPU: "numpy" or "xla".
 
     >>> tf.config.get_engine()
     'numpy'
@@ -121,10 +121,10 @@ def get_engine() -> str:
 def set_graph_mode(mode: str) -> None:
     """Set whether eager code is recorded and runs from graphs: "auto", "off", or "accelerators", the default.
 
-    With "auto", ops on tensors that are created from now on are recorded. They run together when Python needs a value
-    (`numpy()`, `float`, `print`, `if`) or when a training step ends; what was recorded before runs as one program.
-    "accelerators" does so on GPUs and TPUs only. Not in TensorFlow. The environment variable GRADTAPE_LAZY sets "auto"
-    (1) or "off" (0) for a program.
+    With "auto", ops on tensors created from now on are recorded. They run together when Python needs a value
+    (`numpy()`, `float`, `print`, `if`) or when a training step ends; a sequence that was recorded before runs as one
+    program. "accelerators" does this only on GPUs and TPUs. This function is not in TensorFlow. The environment
+    variable GRADTAPE_LAZY sets "auto" (1) or "off" (0) for a process.
 
     >>> import gradtape as tf
     >>> tf.config.set_graph_mode("auto")
@@ -138,7 +138,7 @@ def set_graph_mode(mode: str) -> None:
 
 
 def get_graph_mode() -> str:
-    """Where eager code is recorded and runs from graphs: "auto", "off" or "accelerators".
+    """Return where eager code is recorded and runs from graphs: "auto", "off" or "accelerators".
 
     >>> import gradtape as tf
     >>> tf.config.get_graph_mode()
@@ -148,9 +148,9 @@ def get_graph_mode() -> str:
 
 
 def graph_mode_report() -> GraphModeReport:
-    """The programs that eager code was recorded as: where they were cut, how often they ran, why they were compiled.
+    """Report the programs recorded from eager code: where they were cut, how often they ran, why they were compiled.
 
-    Print it, or look at its `programs`. Not in TensorFlow.
+    Print the report, or look at its `programs`. This function is not in TensorFlow.
 
     >>> import gradtape as tf
     >>> tf.config.set_graph_mode("auto")
@@ -165,10 +165,10 @@ def graph_mode_report() -> GraphModeReport:
 
 # -- devices ---------------------------------------------------------------------------------------------------------
 def set_compilation_cache(folder: str | None) -> None:
-    """Store compiled programs in this folder, so that the next run of a script does not compile them again.
+    """Store compiled programs in this directory, so that the next run of a script does not compile them again.
 
-    Without this call they are stored in the user's cache folder (`~/.cache/gradtape` on Linux, at most 1 GB); the
-    environment variable GRADTAPE_CACHE names another one, or is "off". None keeps programs in memory only.
+    By default, programs are stored in the user's cache directory (`~/.cache/gradtape` on Linux, at most 1 GB); the
+    environment variable GRADTAPE_CACHE names another directory, or is "off". None keeps programs in memory only.
 
     >>> import gradtape as tf
     >>> tf.config.set_compilation_cache(None)
@@ -182,7 +182,8 @@ def set_compilation_cache(folder: str | None) -> None:
 def set_compiler_options(options: dict[str, Any] | None) -> None:
     """Pass options to XLA for every program that is compiled from now on, by their names in XLA.
 
-    None removes them. Not in TensorFlow; the environment variable XLA_FLAGS sets them for a process.
+    None removes them. This function is not in TensorFlow; the environment variable XLA_FLAGS sets options for a
+    process.
 
     >>> import gradtape as tf
     >>> tf.config.set_compiler_options({"xla_cpu_enable_fast_math": False})
@@ -197,9 +198,9 @@ def set_compiler_options(options: dict[str, Any] | None) -> None:
 
 
 def list_physical_devices(device_type: str | None = None) -> list[Any]:
-    """The devices of this machine that ops can run on: its processor and, where JAX is installed, what JAX finds.
+    """List the devices of this machine that ops can run on: the CPU and, if JAX is installed, the devices it finds.
 
-    Listing only CPUs does not start JAX.
+    Listing only CPUs does not import JAX.
 
     >>> tf.config.list_physical_devices("CPU")
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
@@ -212,7 +213,7 @@ def list_physical_devices(device_type: str | None = None) -> list[Any]:
 
 
 def list_logical_devices(device_type: str | None = None) -> list[Any]:
-    """The devices as ops name them.
+    """List the devices under the names that ops use.
 
     >>> tf.config.list_logical_devices("CPU")
     [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
@@ -222,7 +223,7 @@ def list_logical_devices(device_type: str | None = None) -> list[Any]:
 
 
 def get_visible_devices(device_type: str | None = None) -> list[Any]:
-    """The devices that are used.
+    """Return the devices that are used.
 
     >>> [d.device_type for d in tf.config.get_visible_devices("CPU")]
     ['CPU']
@@ -248,7 +249,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
 
 def get_soft_device_placement() -> bool:
-    """Whether ops that name a device which does not exist run on the CPU.
+    """Return whether ops that name a nonexistent device run on the CPU.
 
     >>> tf.config.get_soft_device_placement()
     True
@@ -257,7 +258,7 @@ def get_soft_device_placement() -> bool:
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Set whether ops that name a device which does not exist run on the CPU, or raise an error.
+    """Set whether ops that name a nonexistent device run on the CPU or raise an error.
 
     >>> before = tf.config.get_soft_device_placement()
     >>> tf.config.set_soft_device_placement(True)
@@ -269,7 +270,7 @@ def set_soft_device_placement(enabled: bool) -> None:
 
 
 def get_logical_device_configuration(device: Any) -> Any:
-    """How a device is divided into logical devices; None if it is not divided.
+    """Return how a device is divided into logical devices; None if it is not divided.
 
     >>> cpu, *_ = tf.config.list_physical_devices("CPU")
     >>> tf.config.get_logical_device_configuration(cpu) is None
@@ -283,8 +284,7 @@ def get_logical_device_configuration(device: Any) -> Any:
 def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     """Divide the CPU into several logical devices, for tests; call it before JAX is used.
 
-    JAX gives every GPU as one device. Its memory is limited by the environment variable
-    XLA_PYTHON_CLIENT_MEM_FRACTION.
+    JAX exposes every GPU as one device. The environment variable XLA_PYTHON_CLIENT_MEM_FRACTION limits its memory.
 
     >>> cpu, *_ = tf.config.list_physical_devices("CPU")
     >>> parts = [tf.config.LogicalDeviceConfiguration()] * 2
@@ -306,7 +306,7 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
 
 
 def get_memory_growth(device: Any) -> bool:
-    """Whether memory is taken as it is needed: always, unless XLA_PYTHON_CLIENT_PREALLOCATE says otherwise.
+    """Return whether memory is allocated as needed: always, unless XLA_PYTHON_CLIENT_PREALLOCATE is set.
 
     >>> cpu, *_ = tf.config.list_physical_devices("CPU")
     >>> tf.config.experimental.get_memory_growth(cpu)
@@ -321,7 +321,7 @@ def _grows(device: Any) -> bool:
 
 
 def set_memory_growth(device: Any, enable: bool) -> None:
-    """Allocate memory as it is needed, which is always the case.
+    """Allocate memory as needed, which is always the case.
 
     >>> for gpu in tf.config.list_physical_devices("GPU"):
     ...     tf.config.experimental.set_memory_growth(gpu, True)
@@ -335,7 +335,7 @@ def set_memory_growth(device: Any, enable: bool) -> None:
 
 
 def get_memory_info(device: str) -> dict[str, int]:
-    """The bytes that a GPU's arrays take, now and at most so far: {"current": ..., "peak": ...}.
+    """Return the bytes used by arrays on a GPU, now and at the peak: {"current": ..., "peak": ...}.
 
     >>> tf.config.experimental.get_memory_info("CPU:0")
     Traceback (most recent call last):
@@ -350,7 +350,7 @@ def get_memory_info(device: str) -> dict[str, int]:
 
 
 def get_device_details(device: Any) -> dict[str, Any]:
-    """Details of a physical device: for a GPU its name and, for NVIDIA's, the compute capability.
+    """Return details of a physical device: for a GPU its name and, for NVIDIA GPUs, the compute capability.
 
     >>> cpu, *_ = tf.config.list_physical_devices("CPU")
     >>> tf.config.experimental.get_device_details(cpu)
@@ -368,7 +368,7 @@ def get_device_details(device: Any) -> dict[str, Any]:
 
 
 def get_device_policy() -> str:
-    """What happens when an op gets tensors of two devices.
+    """Return what happens when an op gets tensors on two devices.
 
     >>> tf.config.experimental.get_device_policy()
     'silent'
@@ -377,10 +377,10 @@ def get_device_policy() -> str:
 
 
 def set_device_policy(device_policy: str | None) -> None:
-    """What happens when an op gets tensors of two devices.
+    """Set what happens when an op gets tensors on two devices.
 
-    "silent", the default, copies to the accelerator; "warn" says so; "explicit" is an error, "silent_for_int32" too
-    unless it is an int32 that is copied. None is the default.
+    "silent", the default, copies tensors to the accelerator. "warn" also warns. "explicit" raises an error; so does
+    "silent_for_int32", except for int32 tensors. None restores the default.
 
     >>> tf.config.experimental.set_device_policy(tf.config.experimental.get_device_policy())
     """
@@ -426,7 +426,7 @@ _threads = {"inter_op": 0, "intra_op": 0}
 
 def _threads_of(which: str) -> tuple[Any, Any]:
     def get() -> int:
-        """The value that was set last; 0 leaves the choice to the underlying library.
+        """Return the value that was set last; 0 leaves the choice to the underlying library.
 
         >>> tf.config.threading.get_intra_op_parallelism_threads()
         0
@@ -436,8 +436,8 @@ def _threads_of(which: str) -> tuple[Any, Any]:
     def set_(num_threads: int) -> None:
         """Set a number of threads.
 
-        Ops on large NumPy arrays use at most as many as `set_intra_op_parallelism_threads` says. BLAS and XLA have
-        settings of their own (`OMP_NUM_THREADS`); the number of `inter_op` threads has no effect.
+        Ops on large NumPy arrays use at most the number set with `set_intra_op_parallelism_threads`. BLAS and XLA have
+        their own settings (`OMP_NUM_THREADS`); the number of `inter_op` threads has no effect.
 
         >>> tf.config.threading.set_intra_op_parallelism_threads(0)
         """
@@ -460,7 +460,7 @@ _switches = {"synchronous": True, "tensor_float_32": True}
 
 
 def get_synchronous_execution() -> bool:
-    """Whether ops are waited for; the results are the same.
+    """Return whether ops wait for their results; the results are the same.
 
     >>> tf.config.experimental.get_synchronous_execution()
     True
@@ -469,7 +469,7 @@ def get_synchronous_execution() -> bool:
 
 
 def set_synchronous_execution(enable: bool | None) -> None:
-    """Accepted for compatibility: gradtape's ops are finished when they return.
+    """Do nothing: ops are finished when they return.
 
     >>> tf.config.experimental.set_synchronous_execution(True)
     """
@@ -477,7 +477,7 @@ def set_synchronous_execution(enable: bool | None) -> None:
 
 
 def tensor_float_32_execution_enabled() -> bool:
-    """Whether GPUs may multiply float32 matrices with fewer bits.
+    """Return whether GPUs may multiply float32 matrices with fewer bits.
 
     >>> tf.config.experimental.tensor_float_32_execution_enabled()
     True
@@ -486,7 +486,7 @@ def tensor_float_32_execution_enabled() -> bool:
 
 
 def enable_tensor_float_32_execution(enabled: bool) -> None:
-    """Let GPUs multiply float32 matrices with fewer bits, or forbid it.
+    """Set whether GPUs may multiply float32 matrices with fewer bits.
 
     >>> tf.config.experimental.enable_tensor_float_32_execution(False)
     >>> tf.config.experimental.tensor_float_32_execution_enabled()
@@ -501,7 +501,7 @@ def enable_tensor_float_32_execution(enabled: bool) -> None:
 
 
 def get_memory_usage(device: str) -> int:
-    """The memory in use on a GPU, in bytes.
+    """Return the memory in use on a GPU, in bytes.
 
     >>> tf.config.experimental.get_memory_usage("CPU:0")
     Traceback (most recent call last):
@@ -512,21 +512,21 @@ def get_memory_usage(device: str) -> int:
 
 
 def reset_memory_stats(device: str) -> None:
-    """Accepted for compatibility: JAX does not reset the peak of the memory in use.
+    """Do nothing: JAX cannot reset the peak memory.
 
     >>> tf.config.experimental.reset_memory_stats("CPU:0")
     """
 
 
 def enable_mlir_bridge() -> None:
-    """Accepted for compatibility: functions are compiled by XLA in one way.
+    """Do nothing; accepted for compatibility.
 
     >>> tf.config.experimental.enable_mlir_bridge()
     """
 
 
 def disable_mlir_bridge() -> None:
-    """Accepted for compatibility: functions are compiled by XLA in one way.
+    """Do nothing; accepted for compatibility.
 
     >>> tf.config.experimental.disable_mlir_bridge()
     """
@@ -573,7 +573,7 @@ def experimental_connect_to_cluster(
     make_master_device_default: bool = True,
     cluster_device_filters: Any = None,
 ) -> None:
-    """No effect for a cluster of this process alone; RuntimeError for one with other servers.
+    """Do nothing for a cluster of this process alone; raise RuntimeError for one with other servers.
 
     Args:
       cluster_spec_or_resolver: A `ClusterSpec`, or a resolver that has one.
@@ -596,7 +596,7 @@ def experimental_connect_to_cluster(
 
 
 def experimental_connect_to_host(remote_host: str | None = None, job_name: str = "worker") -> None:
-    """RuntimeError: there are no servers to connect to.
+    """Raise RuntimeError: there are no servers to connect to.
 
     Args:
       remote_host: Where a server would be.

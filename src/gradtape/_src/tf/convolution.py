@@ -132,7 +132,7 @@ def conv2d(
 ) -> Tensor:
     """Slide filters [height, width, channels, out channels] over [batch, height, width, channels].
 
-    Filters with fewer channels than the images are applied group by group.
+    Filters with fewer channels than the images are applied in groups.
 
     >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
     >>> tf.nn.conv2d(image, [[[[1.0]], [[1.0]]]], 1, "VALID").numpy().ravel().tolist()
@@ -169,7 +169,7 @@ def convolution(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Convolution over one, two or three spatial axes; the rank of the filters decides.
+    """Compute a convolution over one, two or three spatial axes; the rank of the filters determines which.
 
     >>> tf.nn.convolution([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).numpy().ravel().tolist()
     [21.0, 42.0]
@@ -188,7 +188,7 @@ def convolution(
 def atrous_conv2d(
     value: TensorLike, filters: TensorLike, rate: TensorLike, padding: Any, name: str | None = None
 ) -> Tensor:
-    """A dilated convolution: `rate` - 1 positions are skipped between the taps of the filters.
+    """Compute a dilated convolution: `rate` - 1 positions are skipped between the taps of the filters.
 
     >>> image = tf.reshape(tf.range(25.0), [1, 5, 5, 1])
     >>> print(tf.nn.atrous_conv2d(image, tf.ones([3, 3, 1, 1]), rate=2, padding="VALID").numpy().round(4))
@@ -289,7 +289,7 @@ def conv1d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv1d`: filters are [width, out channels, channels].
+    """Compute the transpose of `conv1d`: filters are [width, out channels, channels].
 
     >>> x = tf.reshape([1.0, 2.0], [1, 2, 1])
     >>> tf.nn.conv1d_transpose(x, tf.ones([2, 1, 1]), [1, 4, 1], strides=2)[0, :, 0].numpy().tolist()
@@ -308,7 +308,7 @@ def conv2d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv2d` (often called deconvolution): filters are [height, width, out channels, channels].
+    """Compute the transpose of `conv2d` ("deconvolution"); filters are [height, width, out channels, channels].
 
     >>> tf.nn.conv2d_transpose([[[[1.0]]]], [[[[1.0]], [[2.0]]]], [1, 1, 2, 1], 2).numpy().ravel().tolist()
     [1.0, 2.0]
@@ -326,7 +326,7 @@ def conv3d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `conv3d`.
+    """Compute the transpose of `conv3d`.
 
     >>> tf.nn.conv3d_transpose(tf.ones([1, 1, 1, 1, 1]), tf.ones([2, 2, 2, 1, 1]), [1, 2, 2, 2, 1], 1, "VALID").shape
     TensorShape([1, 2, 2, 2, 1])
@@ -346,7 +346,7 @@ def conv_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The transpose of `convolution`; the output shape decides the number of spatial axes.
+    """Compute the transpose of `convolution`; the output shape determines the number of spatial axes.
 
     >>> x = tf.reshape([1.0, 2.0], [1, 2, 1])
     >>> tf.nn.conv_transpose(x, tf.ones([2, 1, 1]), [1, 4, 1], strides=2)[0, :, 0].numpy().tolist()
@@ -364,7 +364,7 @@ def conv_transpose(
 def atrous_conv2d_transpose(
     value: TensorLike, filters: TensorLike, output_shape: Any, rate: TensorLike, padding: Any, name: str | None = None
 ) -> Tensor:
-    """The transpose of `atrous_conv2d`.
+    """Compute the transpose of `atrous_conv2d`.
 
     >>> y = tf.nn.atrous_conv2d_transpose(tf.ones([1, 1, 1, 1]), tf.ones([2, 2, 1, 1]), [1, 3, 3, 1], 2, "VALID")
     >>> y[0, :, :, 0].numpy().tolist()
@@ -393,7 +393,7 @@ def depthwise_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """A convolution of each channel with its own filters [height, width, channels, multiplier].
+    """Compute a convolution of each channel with its own filters [height, width, channels, multiplier].
 
     >>> image = [[[[1.0, 2.0], [3.0, 4.0]]]]
     >>> tf.nn.depthwise_conv2d(image, [[[[1.0], [10.0]]]], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()
@@ -419,7 +419,7 @@ def depthwise_conv2d_backprop_input(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `depthwise_conv2d` with respect to its input.
+    """Compute the gradient of `depthwise_conv2d` with respect to its input.
 
     >>> w, g = tf.ones([2, 2, 1, 1]), tf.ones([1, 1, 1, 1])
     >>> tf.nn.depthwise_conv2d_backprop_input([1, 2, 2, 1], w, g, [1] * 4, "VALID")[0, :, :, 0].numpy().tolist()
@@ -443,7 +443,7 @@ def depthwise_conv2d_backprop_filter(
     dilations: Any = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `depthwise_conv2d` with respect to its filters.
+    """Compute the gradient of `depthwise_conv2d` with respect to its filters.
 
     >>> x, g = tf.ones([1, 3, 3, 1]), tf.ones([1, 2, 2, 1])
     >>> tf.nn.depthwise_conv2d_backprop_filter(x, [2, 2, 1, 1], g, [1] * 4, "VALID")[:, :, 0, 0].numpy().tolist()
@@ -475,7 +475,7 @@ def separable_conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """A depthwise convolution, then a pointwise one that mixes channels.
+    """Compute a depthwise convolution followed by a pointwise one that mixes channels.
 
     >>> x = tf.ones([1, 2, 2, 2])
     >>> tf.nn.separable_conv2d(x, tf.ones([2, 2, 2, 1]), tf.ones([1, 1, 2, 1]), [1] * 4, "VALID").numpy().tolist()
@@ -500,7 +500,7 @@ def dilation2d(
     dilations: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Greyscale dilation: the largest of input + filter in every window, channel by channel.
+    """Compute a grayscale dilation: the maximum of input + filter in every window, for each channel.
 
     >>> image = [[[[1.0], [5.0], [2.0]]]]
     >>> tf.nn.dilation2d(image, [[[0.0], [0.0]]], [1, 1, 1, 1], "VALID", "NHWC", [1, 1, 1, 1]).numpy().ravel().tolist()
@@ -560,7 +560,7 @@ def erosion2d(
     dilations: Any,
     name: str | None = None,
 ) -> Tensor:
-    """Greyscale erosion: the smallest of value - flipped filter in every window.
+    """Compute a grayscale erosion: the minimum of value - flipped filter in every window.
 
     >>> x = tf.reshape(tf.range(9.0), [1, 3, 3, 1])
     >>> tf.nn.erosion2d(x, tf.zeros([2, 2, 1]), [1] * 4, "VALID", "NHWC", [1] * 4)[0, :, :, 0].numpy().tolist()

@@ -142,7 +142,7 @@ def assert_near(
     summarize: int | None = None,
     name: str | None = None,
 ) -> None:
-    """|x - y| <= atol + rtol * |y| everywhere; both tolerances are 10 times the dtype's epsilon by default.
+    """Raise InvalidArgumentError unless |x - y| <= atol + rtol * |y|; both tolerances default to 10 times the epsilon.
 
     >>> tf.debugging.assert_near([1.0], [1.0000001])
     """
@@ -363,7 +363,7 @@ def assert_shapes(
 ) -> None:
     """Raise ValueError unless tensors have the given shapes; sizes under the same name must be equal.
 
-    An entry of a shape is a size, a name for a size, None or '.' for any size; '...' or '*' at the beginning stands
+    An entry of a shape is a size, a name for a size, or None or '.' for any size; '...' or '*' at the beginning stands
     for any number of axes.
 
     >>> tf.debugging.assert_shapes([([[1, 2], [3, 4], [5, 6]], ("N", 2)), ([7, 8, 9], ("N",))])
@@ -447,7 +447,7 @@ def assert_integer(x: TensorLike, message: str | None = None, name: str | None =
 
 
 def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> DType:
-    """The one floating dtype that all tensors have (float32 if there are none), which is returned.
+    """Check that all tensors have the same floating dtype, and return it (float32 if there are none).
 
     >>> tf.debugging.assert_same_float_dtype([tf.constant(1.0), tf.constant([2.0])])
     tf.float32
@@ -488,7 +488,7 @@ def assert_proper_iterable(values: TensorLike) -> None:
 
 
 def is_numeric_tensor(tensor: TensorLike) -> bool:
-    """Whether this is a tensor of numbers.
+    """Return whether this is a tensor of numbers.
 
     >>> tf.debugging.is_numeric_tensor(tf.constant(1.0)), tf.debugging.is_numeric_tensor(tf.constant("a"))
     (True, False)
@@ -499,7 +499,7 @@ def is_numeric_tensor(tensor: TensorLike) -> bool:
 # -- values ----------------------------------------------------------------------------------------------------------
 @dispatched
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """The tensor, if it has neither NaN nor infinite values; its gradient is checked in the backward pass.
+    """Return the tensor after checking that it is finite; the backward pass checks its gradient too.
 
     >>> tf.debugging.check_numerics([1.0, 2.0], "x").numpy().tolist()
     [1.0, 2.0]
@@ -512,7 +512,7 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
 
 
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """The tensor, if it has neither NaN nor infinite values.
+    """Return the tensor after checking that it has no NaN and no infinite values.
 
     >>> tf.debugging.assert_all_finite([1.0, float("nan")], "bad input")
     Traceback (most recent call last):
@@ -550,9 +550,9 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 def enable_check_numerics(stack_height_limit: int | None = 30, path_length_limit: int | None = 50) -> None:
     """Check the result of every op in every thread, and raise an error if it is NaN or infinite.
 
-    So does every backward step. The error names the op, the numbers in it, the user's line and the likely cause;
-    of the way there it shows `stack_height_limit` lines and `path_length_limit` letters of every path. Ops that only
-    move numbers (reshape, concat, gather, ...) are not checked. While it is off, nothing is paid for it.
+    The backward pass is checked too. The error names the op, its values, the source line and the likely cause; it shows
+    `stack_height_limit` lines of the call stack and `path_length_limit` characters of every path. Ops that only move
+    numbers (reshape, concat, gather, ...) are not checked. When disabled, it costs nothing.
 
     >>> import gradtape as tf
     >>> tf.debugging.enable_check_numerics()
@@ -596,7 +596,7 @@ def enable_traceback_filtering() -> None:
 
 
 def disable_traceback_filtering() -> None:
-    """The opposite of `enable_traceback_filtering`.
+    """Undo `enable_traceback_filtering`.
 
     >>> tf.debugging.disable_traceback_filtering()
     >>> tf.debugging.is_traceback_filtering_enabled()
@@ -607,7 +607,7 @@ def disable_traceback_filtering() -> None:
 
 
 def is_traceback_filtering_enabled() -> bool:
-    """The current setting.
+    """Return the current setting.
 
     >>> tf.debugging.is_traceback_filtering_enabled()
     True
@@ -624,7 +624,7 @@ def set_log_device_placement(enabled: bool) -> None:
 
 
 def get_log_device_placement() -> bool:
-    """The current setting.
+    """Return the current setting.
 
     >>> tf.debugging.get_log_device_placement()
     False

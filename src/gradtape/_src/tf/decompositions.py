@@ -45,7 +45,7 @@ class Lu(NamedTuple):
 
 # -- inverses and determinants ---------------------------------------------------------------------------------------
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of square matrices, or of their adjoints.
+    """Compute the inverse of square matrices, or of their adjoints.
 
     >>> tf.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).numpy().tolist()
     [[0.5, 0.0], [0.0, 0.25]]
@@ -55,7 +55,7 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
 
 
 def det(input: TensorLike, name: str | None = None) -> Tensor:
-    """The determinant.
+    """Compute the determinant.
 
     >>> tf.linalg.det([[4.0, 1.0], [2.0, 3.0]]).numpy().round(4).item()
     10.0
@@ -64,7 +64,7 @@ def det(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
-    """The sign of the determinant and the logarithm of its absolute value, without overflow.
+    """Compute the sign of the determinant and the logarithm of its absolute value, without overflow.
 
     >>> sign, log = tf.linalg.slogdet([[0.0, 2.0], [1.0, 0.0]])
     >>> float(sign), round(float(log), 4)
@@ -76,7 +76,7 @@ def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
 
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of the determinant of Hermitian positive definite matrices.
+    """Compute the logarithm of the determinant of Hermitian positive definite matrices.
 
     >>> print(tf.linalg.logdet([[2.0, 0.0], [0.0, 3.0]]).numpy().round(4))
     1.7918
@@ -88,7 +88,7 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
 
 # -- factorisations --------------------------------------------------------------------------------------------------
 def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
-    """The lower triangular L with L L^H = input, for Hermitian positive definite matrices.
+    """Compute the lower triangular L with L L^H = input, for Hermitian positive definite matrices.
 
     >>> tf.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy().tolist()
     [[2.0, 0.0], [1.0, 2.0]]
@@ -97,7 +97,7 @@ def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def lu(input: TensorLike, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
-    """LU with row swaps: both triangles in one matrix (the lower one has ones on its diagonal), and the rows' order.
+    """Compute an LU decomposition with row swaps: both triangles in one matrix, and the order of the rows.
 
     >>> factors, rows = tf.linalg.lu([[1.0, 2.0], [4.0, 3.0]])
     >>> factors.numpy().tolist(), rows.numpy().tolist()
@@ -109,7 +109,7 @@ def lu(input: TensorLike, output_idx_type: Any = "int32", name: str | None = Non
 
 
 def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Qr:
-    """QR: orthonormal columns times an upper triangle.
+    """Compute a QR decomposition: orthonormal columns times an upper triangular matrix.
 
     >>> q, r = tf.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
     >>> (q @ r).numpy().round(5).tolist()
@@ -120,7 +120,7 @@ def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) 
 
 
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues (ascending) and eigenvectors (columns) of Hermitian matrices, read from the lower triangle.
+    """Compute the eigenvalues (ascending) and eigenvectors (columns) of Hermitian matrices, using the lower triangle.
 
     >>> values, vectors = tf.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> values.numpy().round(5).tolist()
@@ -131,7 +131,7 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues (ascending) of Hermitian matrices, read from the lower triangle.
+    """Compute the eigenvalues (ascending) of Hermitian matrices, using the lower triangle.
 
     >>> print(tf.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]).numpy().round(4))
     [1. 3.]
@@ -140,7 +140,7 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
 
 
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Complex eigenvalues and eigenvectors (columns of length 1) of square matrices.
+    """Compute the complex eigenvalues and eigenvectors (columns of length 1) of square matrices.
 
     >>> values, vectors = tf.eig([[0.0, 1.0], [-1.0, 0.0]])
     >>> sorted(values.numpy().imag.tolist())
@@ -151,7 +151,7 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The complex eigenvalues of square matrices.
+    """Compute the complex eigenvalues of square matrices.
 
     >>> values = tf.linalg.eigvals([[0.0, -1.0], [1.0, 0.0]]).numpy()
     >>> sorted(values.imag.round(4).tolist())
@@ -167,7 +167,7 @@ def _single(x: Tensor) -> Tensor:
 
 
 def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
-    """Singular values (descending), left and right singular vectors (columns): tensor = u diag(s) v^H.
+    """Compute singular values (descending), left and right singular vectors (columns): tensor = u diag(s) v^H.
 
     >>> tf.linalg.svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False).numpy().tolist()
     [4.0, 3.0]
@@ -180,7 +180,7 @@ def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True
 
 
 def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The pseudo-inverse; singular values up to `rcond` times the largest count as 0.
+    """Compute the pseudo-inverse; singular values up to `rcond` times the largest count as 0.
 
     >>> tf.linalg.pinv([[1.0], [1.0]]).numpy().round(5).tolist()
     [[0.5, 0.5]]
@@ -233,9 +233,9 @@ def _cut_pinv(x: Tensor, rcond: Any) -> Tensor:
 
 
 def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """How many singular values are above `tol` (by default what rounding can make of 0).
+    """Count the singular values above `tol` (by default, those that rounding cannot have turned from 0).
 
-    A `tol` with axes is compared with the singular values as it is: give it a last axis of size 1.
+    A `tol` with axes is compared with the singular values directly, so it needs a last axis of size 1.
 
     >>> tf.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy().item()
     1
@@ -275,10 +275,10 @@ def eigh_tridiagonal(
     tol: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Eigenvalues (and vectors) of the Hermitian tridiagonal matrix with diagonal alpha and superdiagonal beta.
+    """Compute eigenvalues (and vectors) of Hermitian tridiagonal matrices with diagonal alpha and superdiagonal beta.
 
-    `select` "a" takes all, "i" those with indices in `select_range`, "v" those in the interval [low, high], which is
-    widened by what rounding can do to an eigenvalue.
+    `select` "a" returns all eigenvalues, "i" those with indices in `select_range`, "v" those in the interval [low,
+    high], which is widened to allow for rounding.
 
     >>> print(tf.linalg.eigh_tridiagonal([2.0, 2.0], [1.0]).numpy().round(4))
     [1. 3.]
@@ -341,7 +341,7 @@ def _within_interval(main: Tensor, side: Tensor, values: Tensor, low: Any, high:
 
 # -- functions of matrices -------------------------------------------------------------------------------------------
 def expm(input: TensorLike, name: str | None = None) -> Tensor:
-    """The matrix exponential.
+    """Compute the matrix exponential.
 
     >>> tf.linalg.expm([[0.0, 1.0], [0.0, 0.0]]).numpy().tolist()
     [[1.0, 1.0], [0.0, 1.0]]
@@ -359,7 +359,7 @@ def expm(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
-    """The principal square root of matrices.
+    """Compute the principal square root of matrices.
 
     >>> tf.matrix_square_root([[4.0, 0.0], [0.0, 9.0]]).numpy().tolist()
     [[2.0, 0.0], [0.0, 3.0]]
@@ -368,7 +368,7 @@ def sqrtm(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def logm(input: TensorLike, name: str | None = None) -> Tensor:
-    """The principal logarithm of complex matrices.
+    """Compute the principal logarithm of complex matrices.
 
     >>> print(tf.linalg.logm(tf.constant([[1.0, 0.0], [0.0, 2.0]], tf.complex64)).numpy().round(4))
     [[0.    +0.j 0.    +0.j]

@@ -81,7 +81,7 @@ def diag(
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Matrices with given diagonals: the main one, diagonal k, or all from k[0] to k[1] (the highest first).
+    """Create matrices with given diagonals: the main one, diagonal k, or all from k[0] to k[1] (highest first).
 
     >>> tf.linalg.diag([1, 2], k=1).numpy().tolist()
     [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
@@ -138,7 +138,7 @@ def _matrix_size(rows: int, columns: int, length: int, low: int, high: int, op: 
 def diag_part(
     input: TensorLike, name: str = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """The main diagonal of matrices, diagonal k, or all from k[0] to k[1] (the highest first, padded to equal length).
+    """Return diagonals of matrices: the main one, diagonal k, or all from k[0] to k[1] (highest first, padded).
 
     >>> tf.linalg.diag_part([[1, 2], [3, 4]]).numpy().tolist()
     [1, 4]
@@ -181,7 +181,7 @@ def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
 def set_diag(
     input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """Matrices with diagonals replaced: the main one, diagonal k, or all from k[0] to k[1].
+    """Replace diagonals of matrices: the main one, diagonal k, or all from k[0] to k[1].
 
     >>> tf.linalg.set_diag([[1, 2], [3, 4]], [0, 0]).numpy().tolist()
     [[0, 2], [3, 0]]
@@ -211,7 +211,7 @@ def set_diag(
 
 
 def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
-    """Matrices with zeros outside a band: `num_lower` diagonals below the main one, `num_upper` above; -1 for all.
+    """Set elements outside a band to zero: keep `num_lower` diagonals below the main one, `num_upper` above (-1: all).
 
     >>> tf.linalg.band_part([[1, 2], [3, 4]], 0, -1).numpy().tolist()
     [[1, 2], [0, 4]]
@@ -254,7 +254,7 @@ _BAND = Rule(lambda xp, number, size, **_: number > size, _too_many_bands)
 
 
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of the main diagonal.
+    """Compute the sum of the main diagonal.
 
     >>> tf.linalg.trace([[1.0, 2.0], [3.0, 4.0]]).numpy().item()
     5.0
@@ -264,7 +264,7 @@ def trace(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor of twice the rank, zero except where both halves of an index are equal.
+    """Create a tensor of twice the rank that is zero except where both halves of an index are equal.
 
     >>> tf.linalg.tensor_diag([1, 2]).numpy().tolist()
     [[1, 0], [0, 2]]
@@ -278,7 +278,7 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """The elements whose index has two equal halves: the inverse of `tensor_diag`.
+    """Return the elements whose index has two equal halves: the inverse of `tensor_diag`.
 
     >>> tf.linalg.tensor_diag_part([[1, 0], [0, 2]]).numpy().tolist()
     [1, 2]

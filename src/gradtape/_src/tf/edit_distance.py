@@ -14,9 +14,9 @@ from gradtape._src.tf.string_arrays import known
 
 
 def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance") -> Tensor:
-    """The Levenshtein distance from each hypothesis to its truth, divided by the length of the truth.
+    """Compute the Levenshtein distance from each hypothesis to its truth, divided by the length of the truth.
 
-    Both are sparse tensors, whose last axis has the elements of a sequence.
+    Both are sparse tensors, whose last axis contains the elements of a sequence.
 
     >>> import gradtape as tf
     >>> tf.edit_distance(tf.sparse.from_dense([["a", "b"]]), tf.sparse.from_dense([["a", "c"]])).numpy().tolist()

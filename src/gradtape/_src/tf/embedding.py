@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dispatched
 def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: str | None = None) -> Tensor:
-    """Rows of a table; the gradient with respect to the table is sparse.
+    """Return rows of a table; the gradient with respect to the table is sparse.
 
     >>> table = tf.Variable([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
     >>> with tf.GradientTape() as tape:

@@ -103,7 +103,7 @@ class GFile:
         return data if self._binary else data.decode()
 
     def size(self) -> int:
-        """How many bytes the file has."""
+        """Return the size of the file in bytes."""
         return stat(self._name).length
 
     def write(self, file_content: Any) -> None:
@@ -117,19 +117,19 @@ class GFile:
             file.write(file_content)
 
     def read(self, n: int = -1) -> Any:
-        """The next `n` bytes, or all that is left."""
+        """Read the next `n` bytes, or everything that is left."""
         return self._shown(self._opened_to_read().read(n))
 
     def readline(self) -> Any:
-        """The next line, with its end."""
+        """Read the next line, including its end."""
         return self._shown(self._opened_to_read().readline())
 
     def readlines(self) -> list[Any]:
-        """All lines that are left."""
+        """Read all remaining lines."""
         return [self._shown(line) for line in self._opened_to_read()]
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
-        """Go to a place: `offset` bytes from the beginning (`whence` 0), from here (1) or from the end (2)."""
+        """Move to a position: `offset` bytes from the start (`whence` 0), the current position (1) or the end (2)."""
         file, offset = self._opened_to_read(), position if offset is None else offset
         if offset is None:
             raise TypeError("seek(): offset argument required")
@@ -146,21 +146,21 @@ class GFile:
         file.seek(place)
 
     def tell(self) -> int:
-        """How many bytes were read or written."""
+        """Return the current position in bytes."""
         return self._opened_to_read().tell() if self._reads else self._opened_to_write().tell()
 
     def seekable(self) -> bool:
-        """Whether `seek` works: always."""
+        """Return whether `seek` works: always."""
         return True
 
     def flush(self) -> None:
-        """Let everything that was written reach the file."""
+        """Write buffered data to the file."""
         if self._writer is not None:
             with named_errors(self._path()):
                 self._writer.flush()
 
     def close(self) -> None:
-        """End the file; reading it again begins at its start."""
+        """Close the file; reading it again starts at the beginning."""
         opened = [file for file in (self._reader, self._writer) if file is not None]
         self._reader = self._writer = None
         with named_errors(self._path()):
@@ -194,7 +194,7 @@ class GFile:
 
 # -- what is there ---------------------------------------------------------------------------------------------------
 def exists(path: Any) -> bool:
-    """Whether a path leads to a file or folder.
+    """Return whether a path is a file or directory.
 
     >>> import gradtape as tf
     >>> tf.io.gfile.exists("ram://nothing")
@@ -210,7 +210,7 @@ def exists(path: Any) -> bool:
 
 
 def isdir(path: Any) -> bool:
-    """Whether a path leads to a folder.
+    """Return whether a path is a directory.
 
     >>> import gradtape as tf
     >>> tf.io.gfile.isdir(".")
@@ -223,7 +223,7 @@ def isdir(path: Any) -> bool:
 
 
 def stat(path: Any) -> FileStatistics:
-    """The length of a file, when it was changed, and whether it is a folder.
+    """Return the length of a file, when it was changed, and whether it is a directory.
 
     >>> import gradtape as tf
     >>> tf.io.gfile.stat(".").is_directory
@@ -234,7 +234,7 @@ def stat(path: Any) -> FileStatistics:
 
 
 def listdir(path: Any) -> list[str]:
-    """The names in a folder.
+    """List the names in a directory.
 
     >>> import gradtape as tf
     >>> tf.io.write_file("ram://folder/a", "x")
@@ -248,7 +248,7 @@ def listdir(path: Any) -> list[str]:
 
 
 def glob(pattern: Any) -> list[str]:
-    """The paths that a pattern, or one of several patterns, matches: `*`, `?` and `[a-z]` stand for parts of a name.
+    """Return the paths that match the patterns: `*`, `?` and `[a-z]` stand for parts of a name.
 
     >>> import gradtape as tf
     >>> tf.io.write_file("ram://found/a.txt", "x")
@@ -266,7 +266,7 @@ def glob(pattern: Any) -> list[str]:
 def walk(
     top: Any, topdown: bool = True, onerror: Callable[[Exception], Any] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Each folder below `top` with the names of its folders and of its files; a missing one has none.
+    """Yield each directory below `top` with the names of its directories and files; nothing if `top` does not exist.
 
     >>> import gradtape as tf
     >>> tf.io.write_file("ram://tree/inner/a", "x")
@@ -301,7 +301,7 @@ def join(path: Any, *paths: Any) -> Any:
 
 
 def get_registered_schemes() -> list[str]:
-    """The schemes that paths may have, such as `ram` for `ram://`; those of fsspec where it is installed.
+    """Return the schemes that paths can have, such as `ram` for `ram://`, including fsspec's if it is installed.
 
     >>> import gradtape as tf
     >>> "ram" in tf.io.gfile.get_registered_schemes()
@@ -312,7 +312,7 @@ def get_registered_schemes() -> list[str]:
 
 # -- changes ---------------------------------------------------------------------------------------------------------
 def mkdir(path: Any) -> None:
-    """Create a folder in an existing one; no error if it exists.
+    """Create a directory in an existing one; no error if it exists.
 
     >>> import gradtape as tf
     >>> tf.io.gfile.mkdir("ram://new")
@@ -322,7 +322,7 @@ def mkdir(path: Any) -> None:
 
 
 def makedirs(path: Any) -> None:
-    """Create a folder and its missing parents.
+    """Create a directory and its missing parents.
 
     >>> import gradtape as tf
     >>> tf.io.gfile.makedirs("ram://new/inner")
@@ -343,7 +343,7 @@ def remove(path: Any) -> None:
 
 
 def rmtree(path: Any) -> None:
-    """Remove a folder and everything in it.
+    """Remove a directory and everything in it.
 
     >>> import gradtape as tf
     >>> tf.io.write_file("ram://gone/a", "x")
@@ -373,7 +373,7 @@ def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Rename a file or folder.
+    """Rename a file or directory.
 
     >>> import gradtape as tf
     >>> tf.io.write_file("ram://before", "x")

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def scatter_nd(
     indices: TensorLike, updates: TensorLike, shape: Any, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """Zeros of a shape with the updates added at the coordinates that the last axis of indices holds.
+    """Add updates to a tensor of zeros at the coordinates in the last axis of indices.
 
     >>> tf.scatter_nd([[1], [3], [1]], [5, 6, 7], [5]).numpy().tolist()
     [0, 12, 0, 6, 0]
@@ -84,7 +84,7 @@ def tensor_scatter_nd_update(
 def tensor_scatter_nd_add(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """The tensor with the updates added at the indices; repeated ones add up.
+    """Add updates to a tensor at the indices; repeated indices add up.
 
     >>> tf.tensor_scatter_nd_add([1, 1, 1], [[0], [0]], [10, 20]).numpy().tolist()
     [31, 1, 1]
@@ -98,7 +98,7 @@ def tensor_scatter_nd_add(
 def tensor_scatter_nd_sub(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """The tensor with the updates subtracted at the indices; repeated ones add up.
+    """Subtract updates from a tensor at the indices; repeated indices add up.
 
     >>> tf.tensor_scatter_nd_sub([10, 10, 10], [[2]], [4]).numpy().tolist()
     [10, 10, 6]
@@ -112,7 +112,7 @@ def tensor_scatter_nd_sub(
 def tensor_scatter_nd_max(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """The larger of the tensor and the updates at the indices; equal ones share the gradient.
+    """Compute the maximum of a tensor and the updates at the indices; equal elements share the gradient.
 
     >>> tf.tensor_scatter_nd_max([1, 5, 1], [[0], [1]], [3, 3]).numpy().tolist()
     [3, 5, 1]
@@ -126,7 +126,7 @@ def tensor_scatter_nd_max(
 def tensor_scatter_nd_min(
     tensor: TensorLike, indices: TensorLike, updates: TensorLike, bad_indices_policy: str = "", name: str | None = None
 ) -> Tensor:
-    """The smaller of the tensor and the updates at the indices; equal ones share the gradient.
+    """Compute the minimum of a tensor and the updates at the indices; equal elements share the gradient.
 
     >>> tf.tensor_scatter_nd_min([1, 5, 1], [[0], [1]], [3, 3]).numpy().tolist()
     [1, 3, 1]
@@ -223,7 +223,7 @@ def _muted(where: Tensor, values: Tensor, shape: Axes, op: str) -> tuple[Tensor,
 def dynamic_partition(
     data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None
 ) -> list[Tensor]:
-    """Split the rows of data into `num_partitions` tensors; `partitions` holds the number of each row's tensor.
+    """Split the rows of data into `num_partitions` tensors; `partitions` contains the number of each row's tensor.
 
     >>> [p.numpy().tolist() for p in tf.dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
     [[20], [10, 30]]
@@ -377,7 +377,7 @@ def searchsorted(
     out_type: Any = "int32",
     name: str | None = None,
 ) -> Tensor:
-    """Where each value would have to be inserted to keep its row in order.
+    """Find where each value would have to be inserted to keep its row sorted.
 
     >>> tf.searchsorted([1, 3, 5], [0, 3, 9]).numpy().tolist()
     [0, 1, 3]
@@ -417,7 +417,7 @@ class UniqueWithCounts(NamedTuple):
 
 @kept_in_graph("unique")
 def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Unique:
-    """The distinct elements in the order in which they first occur, and where each element's is.
+    """Return the distinct elements, in order of first occurrence, and the index of each element among them.
 
     >>> [t.numpy().tolist() for t in tf.unique([3, 1, 3])]
     [[3, 1], [0, 1, 0]]
@@ -429,7 +429,7 @@ def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Un
 
 @kept_in_graph("unique_with_counts")
 def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
-    """Like `unique`, and the number of occurrences of each element.
+    """Do what `unique` does, and also count the occurrences of each element.
 
     >>> tf.unique_with_counts([3, 1, 3]).count.numpy().tolist()
     [2, 1]
@@ -457,7 +457,7 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 
 
 def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of a permutation.
+    """Compute the inverse of a permutation.
 
     >>> tf.math.invert_permutation([2, 0, 1]).numpy().tolist()
     [1, 2, 0]
@@ -491,7 +491,7 @@ PERMUTATION = Rule(_is_not_permutation, _no_permutation)
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether no element, read row by row, is smaller than the one before it.
+    """Return whether no element, in row-major order, is smaller than the one before it.
 
     >>> bool(tf.math.is_non_decreasing([1, 2, 2, 5])), bool(tf.math.is_non_decreasing([2, 1]))
     (True, False)
@@ -502,7 +502,7 @@ def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """Whether every element, read row by row, is larger than the one before it.
+    """Return whether every element, in row-major order, is larger than the one before it.
 
     >>> bool(tf.math.is_strictly_increasing([1, 2, 5])), bool(tf.math.is_strictly_increasing([1, 2, 2]))
     (True, False)
@@ -523,7 +523,7 @@ def _numeric(x: Any) -> Tensor:
 def histogram_fixed_width_bins(
     values: TensorLike, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
-    """The number of the bin that each value falls into; what lies outside the range goes to the first or last.
+    """Return the bin number of each value; values outside the range are in the first or last bin.
 
     >>> tf.histogram_fixed_width_bins([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
     [0, 0, 1, 2, 4, 4]
@@ -534,7 +534,7 @@ def histogram_fixed_width_bins(
 def histogram_fixed_width(
     values: TensorLike, value_range: Any, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
-    """The number of values in each of `nbins` equal bins.
+    """Count the values in each of `nbins` equal bins.
 
     >>> tf.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5).numpy().tolist()
     [2, 1, 1, 0, 2]
@@ -606,7 +606,7 @@ def bincount(
     axis: Any = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """The number of occurrences of each integer, or the sum of its weights; with axis=-1 for each row of a matrix.
+    """Count the occurrences of each integer, or sum their weights; with axis=-1, for each row of a matrix.
 
     >>> tf.math.bincount([1, 1, 3]).numpy().tolist()
     [0, 2, 0, 1]
@@ -698,7 +698,7 @@ def confusion_matrix(
     dtype: Any = "int32",
     name: str | None = None,
 ) -> Tensor:
-    """How often label i was predicted as j, or the sum of the weights of those cases.
+    """Count how often label i was predicted as j, or sum the weights of these cases.
 
     >>> tf.math.confusion_matrix([1, 2, 1], [1, 1, 1], num_classes=3).numpy().tolist()
     [[0, 0, 0], [0, 2, 0], [0, 1, 0]]

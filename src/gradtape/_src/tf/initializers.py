@@ -21,7 +21,7 @@ class Initializer:
         raise TypeError(f"{type(self).__name__} must say how to make a tensor: define __call__(self, shape, dtype).")
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make an equal initializer."""
+        """Return the arguments that create an equal initializer."""
         return {}
 
     @classmethod
@@ -85,7 +85,7 @@ class constant_initializer(Initializer):
         return constant(self.value, None if dtype is None else as_dtype(dtype), self._shape(shape, kwargs))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make an equal initializer.
+        """Return the arguments that create an equal initializer.
 
         >>> tf.constant_initializer(3.0).get_config()
         {'value': 3.0}
@@ -127,7 +127,7 @@ class random_normal_initializer(_Random):
 
 
 class random_uniform_initializer(_Random):
-    """Draws from a uniform distribution, integers among them.
+    """Draws from a uniform distribution, also of integers.
 
     >>> tf.random_uniform_initializer(0.0, 1.0)([2, 3]).shape
     TensorShape([2, 3])

@@ -65,7 +65,7 @@ def _bytes(contents: Any, op: str, what: str = "contents") -> bytes:
 
 # -- dtypes of images ------------------------------------------------------------------------------------------------
 def convert_image_dtype(image: TensorLike, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
-    """An image in another dtype: floating ones hold [0, 1], integer ones the whole positive range.
+    """Convert an image to another dtype: floats are in [0, 1], integers use the whole positive range.
 
     >>> tf.image.convert_image_dtype(np.array([0, 255], np.uint8), "float32").numpy().tolist()
     [0.0, 1.0]
@@ -220,7 +220,7 @@ def _pixel_dtype(dtype: Any, op: str) -> Any:
 decode_png = _decoder(
     "DecodePng",
     "decode_png",
-    """A PNG image as [height, width, channels], uint8 or uint16.
+    """Decode a PNG image to [height, width, channels], uint8 or uint16.
 
 >>> contents = tf.io.encode_png(tf.constant([[[7], [9]]], tf.uint8))
 >>> tf.io.decode_png(contents).numpy().tolist()
@@ -230,7 +230,7 @@ decode_png = _decoder(
 decode_webp = _decoder(
     "DecodeWebP",
     "decode_webp",
-    """A WebP image as [height, width, channels].
+    """Decode a WebP image to [height, width, channels].
 
 >>> import io
 >>> from PIL import Image
@@ -252,7 +252,7 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """A JPEG image as uint8 [height, width, channels]; `ratio` 2, 4 or 8 makes it smaller.
+    """Decode a JPEG image to uint8 [height, width, channels]; `ratio` 2, 4 or 8 makes it smaller.
 
     >>> contents = tf.image.encode_jpeg(tf.zeros([8, 16, 3], tf.uint8))
     >>> tf.image.decode_jpeg(contents).shape, tf.image.decode_jpeg(contents, ratio=2).shape
@@ -284,7 +284,7 @@ def decode_and_crop_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The part of a JPEG image under a window (y, x, height, width).
+    """Decode the part of a JPEG image inside a window (y, x, height, width).
 
     >>> contents = tf.image.encode_jpeg(tf.zeros([8, 8, 3], tf.uint8))
     >>> tf.image.decode_and_crop_jpeg(contents, [0, 0, 4, 2]).shape
@@ -302,7 +302,7 @@ def decode_and_crop_jpeg(
 
 
 def decode_bmp(contents: Any, channels: Any = 0, name: str | None = None) -> Tensor:
-    """A BMP image as uint8 [height, width, channels].
+    """Decode a BMP image to uint8 [height, width, channels].
 
     >>> import io
     >>> from PIL import Image
@@ -316,7 +316,7 @@ def decode_bmp(contents: Any, channels: Any = 0, name: str | None = None) -> Ten
 
 
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
-    """All pictures of a GIF, as uint8 [pictures, height, width, 3].
+    """Decode all frames of a GIF to uint8 [frames, height, width, 3].
 
     >>> import io
     >>> from PIL import Image
@@ -342,7 +342,7 @@ def _frames(data: bytes, op: str) -> Any:
 def decode_image(
     contents: Any, channels: Any = None, dtype: Any = "uint8", name: str | None = None, expand_animations: bool = True
 ) -> Tensor:
-    """An image of any kind as [height, width, channels]; a GIF as [pictures, height, width, 3], or its first one.
+    """Decode an image of any format to [height, width, channels]; a GIF to [frames, height, width, 3], or one frame.
 
     >>> contents = tf.image.encode_png(tf.zeros([2, 3, 1], tf.uint8))
     >>> tf.image.decode_image(contents).shape
@@ -361,7 +361,7 @@ def decode_image(
 
 
 def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
-    """Whether these bytes begin as a JPEG file does.
+    """Return whether these bytes start like a JPEG file.
 
     >>> bool(tf.io.is_jpeg(b"GIF89a"))
     False
@@ -370,7 +370,7 @@ def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
 
 
 def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | None = None) -> Tensor:
-    """Height, width and channels of a JPEG file.
+    """Return the height, width and number of channels of a JPEG file.
 
     >>> contents = tf.image.encode_jpeg(tf.zeros([4, 8, 3], tf.uint8))
     >>> tf.image.extract_jpeg_shape(contents).numpy().tolist()
@@ -410,7 +410,7 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
 
 @kept_in_graph("encode_png")
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
-    """An image [height, width, channels] of uint8 or uint16 as a PNG file.
+    """Encode a uint8 or uint16 image [height, width, channels] as a PNG file.
 
     >>> contents = tf.image.encode_png(tf.zeros([2, 2, 1], tf.uint8))
     >>> contents.numpy()[1:4]
@@ -443,7 +443,7 @@ def encode_jpeg(
     xmp_metadata: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """A uint8 image [height, width, 1 or 3] as a JPEG file.
+    """Encode a uint8 image [height, width, 1 or 3] as a JPEG file.
 
     >>> contents = tf.image.encode_jpeg(tf.zeros([2, 2, 3], tf.uint8))
     >>> tf.image.is_jpeg(contents).numpy().item()
@@ -499,7 +499,7 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
 
 @kept_in_graph("write_file", changes=True)
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Write bytes to a file; missing folders are created. The write is atomic.
+    """Write bytes to a file; missing directories are created. The write is atomic.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "folder", "a.txt")
@@ -519,7 +519,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
 
 
 def matching_files(pattern: Any, name: str | None = None) -> Tensor:
-    """The files that a pattern, or one of several patterns, matches, in the order of their names.
+    """Return the files that match the patterns, sorted by name.
 
     >>> import gradtape as tf
     >>> tf.io.write_file("ram://matched/a.txt", "x")

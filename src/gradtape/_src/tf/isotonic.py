@@ -28,9 +28,9 @@ class IsotonicRegression(NamedTuple):
 
 
 def isotonic_regression(inputs: TensorLike, decreasing: bool = True, axis: int = -1) -> IsotonicRegression:
-    """The decreasing (or increasing) sequence along an axis that is closest to the inputs in the least-squares sense.
+    """Find the decreasing (or increasing) sequence along an axis that fits the inputs best, by least squares.
 
-    Values of a block are the mean of its inputs, and so are gradients.
+    The values of a block are the mean of its inputs, and so are the gradients.
 
     >>> values, blocks = tf.nn.isotonic_regression([3.0, 1.0, 2.0])
     >>> values.numpy().tolist(), blocks.numpy().tolist()

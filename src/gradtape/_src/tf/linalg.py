@@ -43,10 +43,10 @@ def matmul(
     grad_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix product over the last two axes; the others broadcast.
+    """Compute the matrix product over the last two axes; the others broadcast.
 
-    With `output_type` products and sums are computed in that dtype, as int8 times int8 in int32; the operands may then
-    differ in theirs.
+    With `output_type`, products and sums are computed in that dtype, such as int8 times int8 in int32; the dtypes of
+    the operands may then differ.
 
     >>> tf.matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().item()
     11.0
@@ -88,7 +88,7 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """A matrix times a vector.
+    """Multiply a matrix by a vector.
 
     >>> tf.linalg.matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy().tolist()
     [3.0, 7.0]
@@ -101,7 +101,7 @@ def matvec(
 
 
 def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """The last two axes swapped.
+    """Swap the last two axes.
 
     >>> tf.linalg.matrix_transpose([[1, 2, 3], [4, 5, 6]]).numpy().tolist()
     [[1, 4], [2, 5], [3, 6]]
@@ -114,7 +114,7 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The conjugate transpose of the last two axes.
+    """Compute the conjugate transpose of the last two axes.
 
     >>> tf.linalg.adjoint([[1 + 1j, 2j]]).numpy().tolist()
     [[(1-1j)], [-2j]]
@@ -123,7 +123,7 @@ def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """The sum of products over pairs of axes.
+    """Compute the sum of products over pairs of axes.
 
     >>> tf.tensordot([[1.0, 2.0]], [[3.0], [4.0]], 1).numpy().tolist()
     [[11.0]]
@@ -194,7 +194,7 @@ def _existing(axes: list[int], rank: int, name: str) -> list[int]:
 
 
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
-    """Sums of products in Einstein notation.
+    """Compute sums of products in Einstein notation.
 
     >>> tf.einsum("ij,jk->ik", [[1.0, 2.0]], [[3.0], [4.0]]).numpy().tolist()
     [[11.0]]
@@ -221,7 +221,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
 def norm(
     tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None
 ) -> Tensor:
-    """A vector norm (any order) or, over two axes, a matrix norm.
+    """Compute a vector norm (of any order) or, over two axes, a matrix norm.
 
     >>> tf.norm([3.0, 4.0]).numpy().item()
     5.0
@@ -319,7 +319,7 @@ def _euclidean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
 def normalize(
     tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """A tensor divided by its norm, and that norm (with its axes kept).
+    """Divide a tensor by its norm; also returns the norm (with its axes kept).
 
     >>> tf.linalg.normalize([0.0, 4.0])[0].numpy().tolist()
     [0.0, 1.0]
@@ -333,7 +333,7 @@ def normalize(
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
-    """The norm of all tensors together; None entries are skipped.
+    """Compute the norm of all tensors together; None entries are skipped.
 
     >>> tf.linalg.global_norm([[3.0], None, [4.0]]).numpy().item()
     5.0
@@ -354,7 +354,7 @@ def _sum_of_squares(x: Tensor) -> Tensor:
 
 
 def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
-    """The cross product of vectors of three elements along the last axis.
+    """Compute the cross product of vectors of three elements along the last axis.
 
     >>> tf.linalg.cross([1, 0, 0], [0, 1, 0]).numpy().tolist()
     [0, 0, 1]

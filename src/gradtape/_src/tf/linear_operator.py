@@ -33,10 +33,10 @@ def adjoint_of(x: Any) -> Any:
 
 
 class LinearOperator(Module):
-    """A matrix, or a batch of matrices, that need not be stored as one.
+    """A matrix, or a batch of matrices, that does not have to be stored as a dense tensor.
 
-    A subclass defines `_shape()` and `_matmul(x, adjoint)`, and may define `_to_dense`, `_solve`, `_diag_part`,
-    `_determinant`, `_log_abs_determinant`, `_trace`, `_eigvals`.
+    A subclass defines `_shape()` and `_matmul(x, adjoint)`, and can define `_to_dense`, `_solve`, `_diag_part`,
+    `_determinant`, `_log_abs_determinant`, `_trace` and `_eigvals`.
 
     Args:
       dtype: The type of the elements.
@@ -173,23 +173,23 @@ class LinearOperator(Module):
         return self.shape[-2]
 
     def shape_tensor(self, name: str = "shape_tensor") -> Tensor:
-        """The shape, as a tensor."""
+        """Return the shape, as a tensor."""
         return self._shape_tensor()
 
     def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Tensor:
-        """The shape without the last two axes, as a tensor."""
+        """Return the shape without the last two axes, as a tensor."""
         return self.shape_tensor()[:-2]
 
     def domain_dimension_tensor(self, name: str = "domain_dimension_tensor") -> Tensor:
-        """The number of columns, as a tensor."""
+        """Return the number of columns, as a tensor."""
         return self.shape_tensor()[-1]
 
     def range_dimension_tensor(self, name: str = "range_dimension_tensor") -> Tensor:
-        """The number of rows, as a tensor."""
+        """Return the number of rows, as a tensor."""
         return self.shape_tensor()[-2]
 
     def tensor_rank_tensor(self, name: str = "tensor_rank_tensor") -> Tensor:
-        """The number of axes, as a tensor."""
+        """Return the number of axes, as a tensor."""
         return convert(self.tensor_rank)
 
     # -- what subclasses define --------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class LinearOperator(Module):
 
     # -- products and solutions --------------------------------------------------------------------------------------
     def matmul(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "matmul") -> Any:
-        """The product with a matrix, or with another operator."""
+        """Multiply by a matrix, or by another operator."""
         if isinstance(x, LinearOperator):
             left, right = (self.adjoint() if adjoint else self), (x.adjoint() if adjoint_arg else x)
             if None not in (left.domain_dimension, right.range_dimension) and (
@@ -252,11 +252,11 @@ class LinearOperator(Module):
         return self.matmul(other)
 
     def matvec(self, x: Any, adjoint: bool = False, name: str = "matvec") -> Any:
-        """The product with a vector."""
+        """Multiply by a vector."""
         return array.squeeze(self.matmul(self._checked(x)[..., None], adjoint), axis=-1)
 
     def solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve") -> Any:
-        """The matrix X for which A X = rhs; or, of another operator, the inverse times that."""
+        """Find X with A X = rhs; for another operator, return the inverse times that operator."""
         self._refuse("solve")
         if isinstance(rhs, LinearOperator):
             left, right = (self.adjoint() if adjoint else self), (rhs.adjoint() if adjoint_arg else rhs)
@@ -264,7 +264,7 @@ class LinearOperator(Module):
         return self._solve(self._checked(rhs), adjoint=adjoint, adjoint_arg=adjoint_arg)
 
     def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Any:
-        """The vector x for which A x = rhs."""
+        """Find the vector x with A x = rhs."""
         return array.squeeze(self.solve(self._checked(rhs)[..., None], adjoint), axis=-1)
 
     def _checked(self, x: Any) -> Any:
@@ -288,24 +288,24 @@ class LinearOperator(Module):
 
     # -- what follows from it ----------------------------------------------------------------------------------------
     def to_dense(self, name: str = "to_dense") -> Any:
-        """The matrix itself."""
+        """Return the matrix as a dense tensor."""
         return self._to_dense()
 
     def diag_part(self, name: str = "diag_part") -> Any:
-        """The elements of the diagonal."""
+        """Return the diagonal."""
         return self._diag_part()
 
     def trace(self, name: str = "trace") -> Any:
-        """The sum of the diagonal."""
+        """Compute the sum of the diagonal."""
         return self._trace()
 
     def determinant(self, name: str = "det") -> Any:
-        """The determinant."""
+        """Compute the determinant."""
         self._refuse_determinant()
         return self._determinant()
 
     def log_abs_determinant(self, name: str = "log_abs_det") -> Any:
-        """The logarithm of the absolute value of the determinant."""
+        """Compute the logarithm of the absolute value of the determinant."""
         self._refuse_determinant()
         return self._log_abs_determinant()
 
@@ -314,22 +314,22 @@ class LinearOperator(Module):
             raise NotImplementedError("Determinant not implemented for an operator that is expected to not be square.")
 
     def add_to_tensor(self, x: Any, name: str = "add_to_tensor") -> Any:
-        """The matrix plus a tensor."""
+        """Add the matrix to a tensor."""
         return self.to_dense() + self._checked(x)
 
     def eigvals(self, name: str = "eigvals") -> Any:
-        """The eigenvalues of a self-adjoint operator, in ascending order."""
+        """Compute the eigenvalues of a self-adjoint operator, in ascending order."""
         if not self.is_self_adjoint:
             raise NotImplementedError("Only self-adjoint matrices are supported.")
         return self._eigvals()
 
     def cond(self, name: str = "cond") -> Any:
-        """The ratio of the largest and the smallest singular value."""
+        """Compute the ratio of the largest to the smallest singular value."""
         values = linalg.svd(self.to_dense(), compute_uv=False)
         return math.reduce_max(values, axis=-1) / math.reduce_min(values, axis=-1)
 
     def adjoint(self, name: str = "adjoint") -> Any:
-        """The conjugate transpose, as an operator."""
+        """Return the conjugate transpose, as an operator."""
         return self if self.is_self_adjoint else self._adjoint()
 
     def _adjoint(self) -> Any:
@@ -341,7 +341,7 @@ class LinearOperator(Module):
         return self.adjoint()
 
     def inverse(self, name: str = "inverse") -> Any:
-        """The inverse, as an operator."""
+        """Return the inverse, as an operator."""
         if self.is_square is False:
             raise ValueError("Cannot take the Inverse: This operator represents a non square matrix.")
         if self.is_non_singular is False:
@@ -352,7 +352,7 @@ class LinearOperator(Module):
         return LinearOperatorInversion(self)
 
     def cholesky(self, name: str = "cholesky") -> Any:
-        """The lower triangular factor of a self-adjoint, positive definite operator, as an operator."""
+        """Return the lower triangular Cholesky factor of a self-adjoint, positive definite operator, as an operator."""
         if not (self.is_positive_definite and self.is_self_adjoint):
             raise ValueError("Cannot take the Cholesky decomposition: Not a positive definite self adjoint matrix.")
         return LinearOperatorLowerTriangular(
@@ -361,21 +361,21 @@ class LinearOperator(Module):
 
     # -- assertions --------------------------------------------------------------------------------------------------
     def assert_non_singular(self, name: str = "assert_non_singular") -> Any:
-        """InvalidArgumentError where the matrix is singular to machine precision."""
+        """Raise InvalidArgumentError if the matrix is singular to machine precision."""
         values = linalg.svd(self.to_dense(), compute_uv=False)
         return assert_greater(
             math.reduce_min(values), math.reduce_max(values) * _precision(self.dtype), "Singular matrix"
         )
 
     def assert_positive_definite(self, name: str = "assert_positive_definite") -> Any:
-        """InvalidArgumentError where the matrix is not positive definite."""
+        """Raise InvalidArgumentError if the matrix is not positive definite."""
         try:
             linalg.cholesky(self.to_dense())
         except errors.InvalidArgumentError:
             raise errors.InvalidArgumentError(None, None, "The operator is not positive definite.") from None
 
     def assert_self_adjoint(self, name: str = "assert_self_adjoint") -> Any:
-        """InvalidArgumentError where the matrix differs from its conjugate transpose."""
+        """Raise InvalidArgumentError if the matrix differs from its conjugate transpose."""
         matrix = self.to_dense()
         return assert_near(matrix, adjoint_of(matrix), message="Matrix was not equal to its adjoint.")
 
@@ -388,7 +388,7 @@ def _precision(dtype: DType) -> float:
 
 
 class LinearOperatorFullMatrix(LinearOperator):
-    """A matrix that is stored whole.
+    """A matrix that is stored as a dense tensor.
 
     Args:
       matrix: Matrices `[..., rows, columns]`.
@@ -436,7 +436,7 @@ def _matrices(value: Any) -> Any:
 
 
 class LinearOperatorLowerTriangular(LinearOperator):
-    """A lower triangular matrix; what is above the diagonal of the given one is ignored.
+    """A lower triangular matrix; elements above the diagonal of the given matrix are ignored.
 
     Args:
       tril: Matrices `[..., n, n]`.
@@ -462,7 +462,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
     @property
     def tril(self) -> Any:
-        """The matrix that was given.
+        """The given matrix.
 
         >>> tf.linalg.LinearOperatorLowerTriangular([[1.0, 9.0], [3.0, 4.0]]).tril.numpy().tolist()
         [[1.0, 9.0], [3.0, 4.0]]
@@ -559,7 +559,7 @@ class LinearOperatorAdjoint(LinearOperator):
 
 
 class LinearOperatorInversion(LinearOperator):
-    """The inverse of an operator, which is not computed: products solve, and solutions multiply.
+    """The inverse of an operator, which is not computed: `matmul` solves, and `solve` multiplies.
 
     Args:
       operator: An operator that has an inverse.
@@ -617,10 +617,10 @@ class LinearOperatorInversion(LinearOperator):
 
 
 class LinearOperatorComposition(LinearOperator):
-    """The product of several operators, which are applied from the last to the first.
+    """The product of several operators, applied from last to first.
 
     Args:
-      operators: Operators whose dimensions fit.
+      operators: Operators with compatible dimensions.
       is_non_singular: See `LinearOperator`.
       is_self_adjoint: See `LinearOperator`.
       is_positive_definite: See `LinearOperator`.

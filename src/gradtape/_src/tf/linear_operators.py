@@ -431,9 +431,9 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     Args:
       base_operator: An operator that is easy to invert.
       u: A matrix `[..., rows, k]`.
-      diag_update: The numbers of the diagonal, `[..., k]`; ones if None.
+      diag_update: The diagonal, `[..., k]`; ones if None.
       v: A matrix `[..., columns, k]`; `u` if None.
-      is_diag_update_positive: Whether all numbers of the diagonal are above 0, if that is known.
+      is_diag_update_positive: Whether all elements of the diagonal are positive, if known.
       is_non_singular: See `LinearOperator`.
       is_self_adjoint: See `LinearOperator`.
       is_positive_definite: See `LinearOperator`.
@@ -472,7 +472,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
 
     @property
     def base_operator(self) -> Any:
-        """The operator to which the rest is added."""
+        """The operator that is updated."""
         return self._base
 
     @property
@@ -534,7 +534,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
 
 
 class LinearOperatorHouseholder(LinearOperator):
-    """The reflection at the plane that a vector is normal to.
+    """The reflection at the hyperplane normal to a vector.
 
     Args:
       reflection_axis: The vectors, `[..., n]`.
@@ -591,7 +591,7 @@ class LinearOperatorPermutation(LinearOperator):
     """A permutation of rows.
 
     Args:
-      perm: The row of the argument that each row of the product is, `[..., n]`.
+      perm: For each row of the product, the row of the argument, `[..., n]`.
       dtype: The type of the elements.
       is_non_singular: See `LinearOperator`.
       is_self_adjoint: See `LinearOperator`.
@@ -675,7 +675,7 @@ class LinearOperatorTridiag(LinearOperator):
 
     @property
     def diagonals(self) -> Any:
-        """The diagonals, as they were given.
+        """The diagonals, in the given form.
 
         >>> tf.linalg.LinearOperatorTridiag([[3.0, 0.0], [1.0, 2.0], [0.0, 5.0]]).diagonals.numpy().tolist()
         [[3.0, 0.0], [1.0, 2.0], [0.0, 5.0]]

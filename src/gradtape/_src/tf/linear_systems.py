@@ -47,7 +47,7 @@ def _matmul(x: Tensor, y: Tensor, adjoint_x: bool = False, adjoint_y: bool = Fal
 
 # -- linear systems --------------------------------------------------------------------------------------------------
 def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The solution x of matrix x = rhs.
+    """Solve matrix x = rhs for x.
 
     >>> tf.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [[2.0], [2.0]]).numpy().tolist()
     [[1.0], [0.5]]
@@ -78,7 +78,7 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str 
 def triangular_solve(
     matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """The solution x of matrix x = rhs, where only one triangle of the matrix is read; batch axes broadcast.
+    """Solve matrix x = rhs for x, using only one triangle of the matrix; batch axes broadcast.
 
     >>> tf.linalg.triangular_solve([[2.0, 9.0], [1.0, 4.0]], [[2.0], [5.0]]).numpy().tolist()
     [[1.0], [1.0]]
@@ -117,7 +117,7 @@ def _broadcast_batches(a: tuple[int, ...], b: tuple[int, ...], op: str) -> tuple
 
 
 def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tensor:
-    """The solution x of A x = rhs, given the Cholesky factor of A.
+    """Solve A x = rhs, given the Cholesky factor of A.
 
     >>> chol = tf.linalg.cholesky([[4.0, 0.0], [0.0, 1.0]])
     >>> tf.linalg.cholesky_solve(chol, [[8.0], [3.0]]).numpy().tolist()
@@ -130,10 +130,10 @@ def cholesky_solve(chol: Any, rhs: TensorLike, name: str | None = None) -> Tenso
 def lstsq(
     matrix: TensorLike, rhs: TensorLike, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:
-    """Least squares: the x that minimizes |matrix x - rhs|² + l2_regularizer |x|².
+    """Solve a least-squares problem: find the x that minimizes |matrix x - rhs|² + l2_regularizer |x|².
 
-    `fast` solves the normal equations; otherwise a pseudo-inverse is used, which takes matrices of any rank, gives
-    the shortest x, and ignores the regularizer, as in TensorFlow.
+    `fast` solves the normal equations. Otherwise a pseudo-inverse is used, which accepts matrices of any rank, gives
+    the x of smallest norm and, as in TensorFlow, ignores the regularizer.
 
     >>> print(tf.linalg.lstsq([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [[1.0], [3.0], [5.0]]).numpy().round(4))
     [[1.]
@@ -215,9 +215,9 @@ def tridiagonal_solve(
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Tensor:
-    """The solution of tridiagonal systems, in time proportional to their size.
+    """Solve tridiagonal systems, in time proportional to their size.
 
-    Rows are always swapped where that is more accurate; `partial_pivoting` has no effect.
+    Rows are always swapped if that is more accurate; `partial_pivoting` has no effect.
 
     >>> tf.linalg.tridiagonal_solve(
     ...     [[1.0, 1.0, 0.0], [4.0, 4.0, 4.0], [0.0, 1.0, 1.0]], [5.0, 6.0, 5.0]
@@ -253,7 +253,7 @@ def tridiagonal_solve(
 def tridiagonal_matmul(
     diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
 ) -> Tensor:
-    """Tridiagonal matrices times matrices.
+    """Multiply tridiagonal matrices by matrices.
 
     >>> tf.linalg.tridiagonal_matmul([[1, 1, 0], [4, 4, 4], [0, 1, 1]], [[1], [1], [1]]).numpy().tolist()
     [[5], [6], [5]]
@@ -284,7 +284,7 @@ def tridiagonal_matmul(
 def banded_triangular_solve(
     bands: Any, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """The solution of triangular systems given by their bands [..., k, n] (alignment 'LEFT_RIGHT').
+    """Solve triangular systems given by their bands [..., k, n] (alignment 'LEFT_RIGHT').
 
     >>> tf.linalg.banded_triangular_solve(
     ...     [[2.0, 3.0, 4.0], [1.0, 2.0, 3.0]], [[1.0], [1.0], [1.0]]
@@ -312,7 +312,7 @@ def banded_triangular_solve(
 def lu_solve(
     lower_upper: Any, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """The solution x of A x = rhs, given the LU factors of A.
+    """Solve A x = rhs, given the LU factors of A.
 
     >>> print(tf.linalg.lu_solve(*tf.linalg.lu([[2.0, 1.0], [1.0, 3.0]]), [[3.0], [4.0]]).numpy().round(4))
     [[1.]
@@ -340,7 +340,7 @@ def lu_solve(
 def lu_matrix_inverse(
     lower_upper: Any, perm: TensorLike, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """The inverse of A, given its LU factors.
+    """Compute the inverse of A, given its LU factors.
 
     >>> print(tf.linalg.lu_matrix_inverse(*tf.linalg.lu([[2.0, 0.0], [0.0, 4.0]])).numpy().round(4))
     [[0.5  0.  ]
@@ -353,7 +353,7 @@ def lu_matrix_inverse(
 
 
 def lu_reconstruct(lower_upper: Any, perm: TensorLike, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The matrix A, given its LU factors.
+    """Compute the matrix A, given its LU factors.
 
     >>> tf.linalg.lu_reconstruct(*tf.linalg.lu([[1.0, 2.0], [4.0, 3.0]])).numpy().tolist()
     [[1.0, 2.0], [4.0, 3.0]]

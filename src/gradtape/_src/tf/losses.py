@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def weighted_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, pos_weight: Any, name: str | None = None
 ) -> Tensor:
-    """The sigmoid cross entropy where a positive label counts `pos_weight` times.
+    """Compute the sigmoid cross entropy, counting positive labels `pos_weight` times.
 
     >>> round(tf.nn.weighted_cross_entropy_with_logits([1.0], [0.0], 2.0).numpy().item(), 4)
     1.3863
@@ -47,7 +47,7 @@ def weighted_cross_entropy_with_logits(
 def log_poisson_loss(
     targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
-    """exp(log_input) - log_input * targets, with Stirling's formula for log(targets!) with `compute_full_loss`.
+    """Compute exp(log_input) - log_input * targets; with `compute_full_loss`, add Stirling's formula for log(targets!).
 
     >>> tf.nn.log_poisson_loss([2.0], [0.0]).numpy().tolist()
     [1.0]
@@ -66,7 +66,7 @@ def log_poisson_loss(
 
 
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
-    """The sum of the losses of examples, divided by the number of examples in the whole batch.
+    """Add up the losses of examples, and divide by the number of examples in the global batch.
 
     >>> tf.nn.compute_average_loss([1.0, 2.0, 6.0]).numpy().item()
     3.0
@@ -116,7 +116,7 @@ def _whole_batch(global_batch_size: Any) -> int:
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
-    """The sum of a regularization loss, divided by the number of replicas that add it (one, without a strategy).
+    """Divide the sum of a regularization loss by the number of replicas (one, without a strategy).
 
     >>> tf.nn.scale_regularization_loss([0.5, 0.25]).numpy().item()
     0.75
@@ -163,7 +163,7 @@ def ctc_loss(
     blank_index: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The CTC loss: -log p(labels | logits), with p summed over all alignments of labels and time steps.
+    """Compute the CTC loss: -log p(labels | logits), where p is summed over all alignments of labels and time steps.
 
     labels        [batch, most labels] integers, of which the first label_length count; or a SparseTensor of them
     logits        [time, batch, classes], or [batch, time, classes] with logits_time_major=False
@@ -346,7 +346,7 @@ def nce_loss(
     remove_accidental_hits: bool = False,
     name: str = "nce_loss",
 ) -> Tensor:
-    """The noise-contrastive estimation loss: a binary classification of true and sampled classes.
+    """Compute the noise-contrastive estimation loss: a binary classification of true and sampled classes.
 
     >>> weights, biases, inputs = tf.ones([5, 2]), tf.zeros([5]), tf.ones([2, 2])
     >>> tf.nn.nce_loss(weights, biases, [[1], [3]], inputs, num_sampled=2, num_classes=5).shape
@@ -382,7 +382,7 @@ def sampled_softmax_loss(
     seed: Any = None,
     name: str = "sampled_softmax_loss",
 ) -> Tensor:
-    """The softmax cross entropy over the true classes and a few sampled ones: for training with very many classes.
+    """Compute the softmax cross entropy over the true classes and a few sampled ones, for very many classes.
 
     >>> weights, biases, inputs = tf.ones([9, 2]), tf.zeros([9]), tf.ones([1, 2])
     >>> tf.nn.sampled_softmax_loss(weights, biases, [[1]], inputs, num_sampled=3, num_classes=9).shape

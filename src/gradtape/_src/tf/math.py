@@ -54,7 +54,7 @@ mod = floormod
 # -- complex numbers -------------------------------------------------------------------------------------------------
 @dispatched
 def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
-    """Absolute value; real for complex input.
+    """Compute the absolute value; the result is real for complex input.
 
     >>> tf.abs([-1.5, 2.0]).numpy().tolist()
     [1.5, 2.0]
@@ -69,7 +69,7 @@ def abs(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
 
 @dispatched
 def angle(input: TensorLike, name: str | None = None) -> Tensor:
-    """The argument of complex numbers, in radians; 0 or pi, without a gradient, for real ones.
+    """Compute the argument of complex numbers, in radians; for real input it is 0 or pi, without a gradient.
 
     >>> print(tf.math.angle([1 + 1j, -1 + 0j]).numpy().round(4))
     [0.7854 3.1416]
@@ -85,7 +85,7 @@ def angle(input: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part; real input is returned unchanged.
+    """Return the real part; real input is returned unchanged.
 
     >>> tf.math.real([1 + 2j, 3 - 4j]).numpy().tolist()
     [1.0, 3.0]
@@ -97,7 +97,7 @@ def real(input: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """The imaginary part; zeros for real input.
+    """Return the imaginary part; zeros for real input.
 
     >>> tf.math.imag([1 + 2j, 3 - 4j]).numpy().tolist()
     [2.0, -4.0]
@@ -111,7 +111,7 @@ def imag(input: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """The complex conjugate; real input is returned unchanged.
+    """Compute the complex conjugate; real input is returned unchanged.
 
     >>> tf.math.conj(1 + 2j).numpy().item()
     (1-2j)
@@ -133,7 +133,7 @@ def _numeric(value: Any, kinds: str, sentence: str) -> Tensor:
 
 @dispatched
 def sign(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
-    """The sign: -1, 0 or 1; for complex numbers x / |x|, and 0 at 0.
+    """Compute the sign: -1, 0 or 1; for complex numbers x / |x|, and 0 at 0.
 
     >>> tf.sign([-2.0, 0.0, 3.0]).numpy().tolist()
     [-1.0, 0.0, 1.0]
@@ -146,7 +146,7 @@ def sign(x: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
 
 @dispatched
 def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """(x - y) squared; of complex numbers (x - y) times its conjugate.
+    """Compute (x - y) squared; for complex numbers, (x - y) times its conjugate.
 
     >>> tf.math.squared_difference([1.0, 5.0], 3.0).numpy().tolist()
     [4.0, 4.0]
@@ -161,7 +161,7 @@ def squared_difference(x: TensorLike, y: TensorLike, name: str | None = None) ->
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """x / y, with Python's true division.
+    """Compute x / y, with Python's true division.
 
     >>> tf.math.divide([6, 3], 4).numpy().tolist()
     [1.5, 0.75]
@@ -173,7 +173,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 @dispatched
 def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y of floating or complex numbers.
+    """Compute x / y for floating-point or complex numbers.
 
     >>> tf.realdiv([3.0, 1.0], 2.0).numpy().tolist()
     [1.5, 0.5]
@@ -186,7 +186,7 @@ def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def round(x: TensorLike, name: str | None = None) -> Tensor:
-    """To the nearest integer, halves to even.
+    """Round to the nearest integer, halves to even.
 
     >>> tf.round([0.5, 1.5, -2.7]).numpy().tolist()
     [0.0, 2.0, -3.0]
@@ -200,7 +200,7 @@ def round(x: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """The remainder of division towards zero: it has the dividend's sign.
+    """Compute the remainder of division toward zero, which has the sign of the dividend.
 
     >>> tf.truncatemod([7, -7], 3).numpy().tolist()
     [1, -1]
@@ -218,7 +218,7 @@ def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 
 @dispatched
 def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x * y, and 0 where y is 0 even if x is infinite or NaN.
+    """Compute x * y, and 0 where y is 0 even if x is infinite or NaN.
 
     >>> tf.math.multiply_no_nan([float("nan"), 2.0], [0.0, 3.0]).numpy().tolist()
     [0.0, 6.0]
@@ -230,7 +230,7 @@ def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Te
 
 @dispatched
 def scalar_mul(scalar: Any, x: TensorLike | IndexedSlices, name: str | None = None) -> Any:
-    """A scalar times a tensor, or times the values of IndexedSlices.
+    """Multiply a tensor, or the values of IndexedSlices, by a scalar.
 
     >>> tf.math.scalar_mul(2.0, [1.0, 3.0]).numpy().tolist()
     [2.0, 6.0]
@@ -248,7 +248,7 @@ def scalar_mul(scalar: Any, x: TensorLike | IndexedSlices, name: str | None = No
 
 @dispatched
 def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of a list of tensors of one shape.
+    """Add a list of tensors of the same shape.
 
     >>> tf.add_n([1.0, 2.0, 3.0]).numpy().item()
     6.0
@@ -286,7 +286,7 @@ def _listed(inputs: Any) -> list[Tensor]:
 
 @dispatched
 def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """log(sigmoid(x)), without overflow.
+    """Compute log(sigmoid(x)), without overflow.
 
     >>> print(tf.math.log_sigmoid([-100.0, 0.0]).numpy().round(4))
     [-100.       -0.6931]
@@ -322,7 +322,7 @@ def _reduction(name: str, function: Any, doc: str, kinds: str = "fciuV") -> Redu
 reduce_sum = _reduction(
     "reduce_sum",
     reduce.sum_,
-    """The sum along axes, all of them by default.
+    """Compute the sum along axes, all of them by default.
 
 >>> tf.reduce_sum([[1, 2], [3, 4]], axis=1).numpy().tolist()
 [3, 7]
@@ -331,7 +331,7 @@ reduce_sum = _reduction(
 reduce_mean = _reduction(
     "reduce_mean",
     reduce.mean,
-    """The mean along axes, all of them by default.
+    """Compute the mean along axes, all of them by default.
 
 >>> tf.reduce_mean([1.0, 2.0, 6.0]).numpy().item()
 3.0
@@ -342,7 +342,7 @@ reduce_mean = _reduction(
 reduce_prod = _reduction(
     "reduce_prod",
     reduce.prod,
-    """The product along axes; its gradient is exact at zeros.
+    """Compute the product along axes; its gradient is exact at zeros.
 
 >>> tf.reduce_prod([2, 3, 4]).numpy().item()
 24
@@ -351,7 +351,7 @@ reduce_prod = _reduction(
 reduce_max = _reduction(
     "reduce_max",
     reduce.max_,
-    """The largest along axes; equal ones share the gradient.
+    """Compute the maximum along axes; equal elements share the gradient.
 
 >>> tf.reduce_max([[1, 5], [7, 2]], axis=1).numpy().tolist()
 [5, 7]
@@ -361,7 +361,7 @@ reduce_max = _reduction(
 reduce_min = _reduction(
     "reduce_min",
     reduce.min_,
-    """The smallest along axes; equal ones share the gradient.
+    """Compute the minimum along axes; equal elements share the gradient.
 
 >>> tf.reduce_min([[1, 5], [7, 2]], axis=1).numpy().tolist()
 [1, 2]
@@ -371,7 +371,7 @@ reduce_min = _reduction(
 reduce_any = _reduction(
     "reduce_any",
     reduce.any_,
-    """Whether any is true along axes.
+    """Return whether any element along axes is true.
 
 >>> tf.reduce_any([[True, False], [False, False]], axis=1).numpy().tolist()
 [True, False]
@@ -381,7 +381,7 @@ reduce_any = _reduction(
 reduce_all = _reduction(
     "reduce_all",
     reduce.all_,
-    """Whether all are true along axes.
+    """Return whether all elements along axes are true.
 
 >>> tf.reduce_all([[True, False], [True, True]], axis=1).numpy().tolist()
 [False, True]
@@ -391,7 +391,7 @@ reduce_all = _reduction(
 reduce_logsumexp = _reduction(
     "reduce_logsumexp",
     reduce.logsumexp,
-    """log(sum(exp(x))) along axes, without overflow.
+    """Compute log(sum(exp(x))) along axes, without overflow.
 
 >>> print(tf.reduce_logsumexp([1000.0, 1000.0]).numpy().round(4))
 1000.6932
@@ -404,7 +404,7 @@ reduce_logsumexp = _reduction(
 def reduce_variance(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The mean squared distance from the mean.
+    """Compute the variance along axes: the mean squared distance from the mean.
 
     >>> tf.math.reduce_variance([[1.0, 3.0], [2.0, 6.0]], axis=1).numpy().tolist()
     [1.0, 4.0]
@@ -424,7 +424,7 @@ def _variance(x: Tensor, axis: Any, keepdims: bool) -> Tensor:
 
 @dispatched
 def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-    """The standard deviation.
+    """Compute the standard deviation along axes.
 
     >>> tf.math.reduce_std([1.0, 3.0]).numpy().item()
     1.0
@@ -438,7 +438,7 @@ def reduce_std(input_tensor: TensorLike, axis: Any = None, keepdims: bool = Fals
 def reduce_euclidean_norm(
     input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The square root of the sum of squares.
+    """Compute the square root of the sum of squares along axes.
 
     >>> tf.math.reduce_euclidean_norm([3.0, 4.0]).numpy().item()
     5.0
@@ -456,7 +456,7 @@ def reduce_euclidean_norm(
 def count_nonzero(
     input: TensorLike, axis: Any = None, keepdims: bool = False, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
-    """The number of nonzero elements.
+    """Count the nonzero elements.
 
     >>> tf.math.count_nonzero([[0, 1, 2], [0, 0, 3]]).numpy().item()
     3
@@ -473,7 +473,7 @@ def _is_nonzero(x: Tensor) -> Tensor:
 
 
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
-    """The fraction of elements that are zero.
+    """Compute the fraction of elements that are zero.
 
     >>> tf.math.zero_fraction([0, 1, 0, 2]).numpy().item()
     0.5
@@ -485,7 +485,7 @@ def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
 
 
 def argmax(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
-    """The index of the largest element along an axis (0 by default); the first of equal ones.
+    """Return the index of the largest element along an axis (0 by default); for ties, the first one.
 
     >>> tf.argmax([[1, 5], [7, 2]]).numpy().tolist()
     [1, 0]
@@ -494,7 +494,7 @@ def argmax(input: TensorLike, axis: Any = None, output_type: Any = "int64", name
 
 
 def argmin(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
-    """The index of the smallest element along an axis (0 by default); the first of equal ones.
+    """Return the index of the smallest element along an axis (0 by default); for ties, the first one.
 
     >>> tf.math.argmin([[4, 1, 2], [0, 5, 3]], axis=1).numpy().tolist()
     [1, 0]
@@ -535,7 +535,7 @@ def _position(axis: Any, op: str) -> int:
 def cumsum(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Cumulative sums.
+    """Compute cumulative sums.
 
     >>> tf.cumsum([1, 2, 3]).numpy().tolist()
     [1, 3, 6]
@@ -546,7 +546,7 @@ def cumsum(
 def cumprod(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Cumulative products. As in TensorFlow, the gradient of a factor that is 0 is 0.
+    """Compute cumulative products. As in TensorFlow, the gradient of a factor that is 0 is 0.
 
     >>> tf.math.cumprod([1.0, 2.0, 3.0]).numpy().tolist()
     [1.0, 2.0, 6.0]
@@ -571,7 +571,7 @@ def _scan(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: 
 def argsort(
     values: TensorLike, axis: Any = -1, direction: Any = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Tensor:
-    """The indices that sort; equal elements keep their order.
+    """Return the indices that sort a tensor; equal elements keep their order.
 
     >>> tf.argsort([30, 10, 20], direction="DESCENDING").numpy().tolist()
     [0, 2, 1]
@@ -601,7 +601,7 @@ def _sort_axis(axis: Any) -> int:
 
 
 def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
-    """The elements sorted along an axis.
+    """Sort the elements along an axis.
 
     >>> tf.sort([3.0, 1.0, 2.0]).numpy().tolist()
     [1.0, 2.0, 3.0]
@@ -614,7 +614,7 @@ def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name:
 
 @dispatched
 def softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along an axis, the last by default.
+    """Compute exp(x) / sum(exp(x)) along an axis, the last by default.
 
     >>> print(tf.math.softmax([0.0, 0.0, 1.0]).numpy().round(4))
     [0.2119 0.2119 0.5761]
@@ -635,7 +635,7 @@ def _softmax_axis(x: Tensor, axis: Any, op: str) -> int:
 
 
 def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """log(softmax(x)), without overflow.
+    """Compute log(softmax(x)), without overflow.
 
     >>> print(tf.math.log_softmax([1.0, 1.0, 1000.0]).numpy().round(4))
     [-999. -999.    0.]
@@ -646,7 +646,7 @@ def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -
 
 
 def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
-    """x divided by its Euclidean norm along axes, which counts as at least sqrt(epsilon).
+    """Divide x by its Euclidean norm along axes, which is clipped to at least sqrt(epsilon).
 
     >>> print(tf.math.l2_normalize([3.0, 4.0]).numpy().round(4))
     [0.6 0.8]
@@ -663,7 +663,7 @@ def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: 
 
 # -- polynomials -----------------------------------------------------------------------------------------------------
 def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Tensor:
-    """The polynomial with these coefficients, the highest power first, by Horner's rule.
+    """Evaluate the polynomial with these coefficients, highest power first, using Horner's rule.
 
     >>> tf.math.polyval([2.0, 0.0, 1.0], 3.0).numpy().item()
     19.0

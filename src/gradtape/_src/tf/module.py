@@ -11,7 +11,7 @@ from gradtape._src.variable import Variable, deferred_restores
 
 
 class Module:
-    """A container of variables and other modules; attributes, lists and dicts are searched.
+    """A container for variables and other modules, which are found in attributes, lists and dicts.
 
     >>> import gradtape as tf
     >>> class Line(tf.Module):
@@ -85,7 +85,7 @@ class Module:
 
     @property
     def submodules(self) -> tuple[Module, ...]:
-        """The modules in this one, and in them."""
+        """All modules inside this one, at any depth."""
         return tuple(self._flatten(predicate=lambda value: isinstance(value, Module)))
 
     def _flatten(

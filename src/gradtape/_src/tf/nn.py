@@ -148,7 +148,7 @@ def _channels_come_second(data_format: Any) -> bool:
 
 
 def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
-    """Half the sum of squares.
+    """Compute half the sum of squares.
 
     >>> tf.nn.l2_loss([3.0, 4.0]).numpy().item()
     12.5
@@ -170,7 +170,7 @@ def embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """Rows of a table, combined for each row of sparse or ragged ids: their weighted mean, sum, or sum over sqrt(n).
+    """Combine the table rows of each row of sparse or ragged ids: weighted mean, sum, or sum over sqrt(n).
 
     >>> import gradtape as tf
     >>> ids = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [0, 1, 1], [2, 2])
@@ -192,9 +192,9 @@ def safe_embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """As `embedding_lookup_sparse`, without ids below 0 and weights that are not positive.
+    """Look up embeddings like `embedding_lookup_sparse`, ignoring negative ids and weights that are not positive.
 
-    Rows without ids are those of `default_id`, or zeros.
+    Rows without ids get the embedding of `default_id`, or zeros.
 
     >>> import gradtape as tf
     >>> ids = tf.SparseTensor([[0, 0]], [1], [2, 2])
@@ -215,10 +215,10 @@ def layer_normalization(
     epsilon: float = 1e-5,
     name: str | None = None,
 ) -> Tensor:
-    """Each row (the last axis) with mean 0 and variance 1, times `scale`, plus `offset`.
+    """Normalize each row (the last axis) to mean 0 and variance 1, multiply by `scale` and add `offset`.
 
-    Sums are in float32 where x has 16 bits. An addition of gradtape's: TensorFlow has it only inside Keras. It is one
-    operation, which keeps two numbers a row for the gradient beside its input.
+    Sums are computed in float32 if x has 16 bits. This function is an addition to TensorFlow, which has it only inside
+    Keras. It is a single op, and saves two numbers per row in addition to its input.
 
     >>> import gradtape as tf
     >>> tf.nn.layer_normalization([[1.0, 3.0], [10.0, 30.0]], epsilon=0.0).numpy().tolist()
@@ -244,15 +244,15 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """softmax(query key^T * scale + mask) value, over the last two axes: [..., heads, positions, features].
+    """Compute softmax(query key^T * scale + mask) value over the last two axes of [..., heads, positions, features].
 
-    `scale` is 1 / sqrt(features) by default. `mask` is added, or, if boolean, says where to look; a position with
-    nothing to look at sees zeros. Axes in front of the last two are broadcast. An addition of gradtape's: TensorFlow
-    has it only inside Keras.
+    `scale` is 1 / sqrt(features) by default. `mask` is added to the scores or, if boolean, selects the positions to
+    attend to; a position with nothing to attend to returns zeros. Axes before the last two broadcast. This function is
+    an addition to TensorFlow, which has it only inside Keras.
 
-    It is one operation. NumPy keeps nothing for the gradient that grows with the pairs of positions; on an NVIDIA GPU,
-    float16 and bfloat16 run as cuDNN's flash attention, which does not even write them. Heads that a reshape has put
-    behind the positions come to the front with `tf.transpose(x, [0, 2, 1, 3])`; compilation takes that away again.
+    It is a single op. On NumPy it saves nothing whose size grows with the number of pairs of positions; on NVIDIA GPUs,
+    float16 and bfloat16 use cuDNN's flash attention. If a reshape has put the heads after the positions, use
+    `tf.transpose(x, [0, 2, 1, 3])`; compilation removes the transpose.
 
     >>> import gradtape as tf
     >>> q = k = tf.constant([[1.0, 0.0], [0.0, 1.0]])
@@ -324,7 +324,7 @@ def _is_boolean(mask: Any) -> bool:
 def softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, axis: int = -1, name: str | None = None
 ) -> Tensor:
-    """The cross entropy between rows of probabilities and the softmax of logits.
+    """Compute the cross entropy between rows of probabilities and the softmax of logits.
 
     >>> loss = tf.nn.softmax_cross_entropy_with_logits([[0.0, 1.0]], [[0.0, 0.0]])
     >>> round(loss.numpy().item(), 4)
@@ -367,7 +367,7 @@ def softmax_cross_entropy_with_logits(
 
 
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
-    """The cross entropy between class indices and the softmax of logits.
+    """Compute the cross entropy between class indices and the softmax of logits.
 
     >>> loss = tf.nn.sparse_softmax_cross_entropy_with_logits([1], [[0.0, 0.0]])
     >>> round(loss.numpy().item(), 4)
@@ -422,7 +422,7 @@ def _within(labels: Any, classes: int) -> bool:
 def sigmoid_cross_entropy_with_logits(
     labels: TensorLike | None = None, logits: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """The cross entropy between probabilities and the sigmoid of logits, elementwise.
+    """Compute the cross entropy between probabilities and the sigmoid of logits, elementwise.
 
     >>> print(tf.nn.sigmoid_cross_entropy_with_logits(labels=[1.0, 0.0], logits=[0.0, 2.0]).numpy().round(4))
     [0.6931 2.1269]

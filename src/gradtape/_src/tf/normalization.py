@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 def moments(
     x: TensorLike, axes: Any, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance along axes (of float16 and bfloat16, computed in float32).
+    """Compute the mean and the variance along axes (in float32 for float16 and bfloat16 input).
 
-    As in TensorFlow, the variance is the mean squared distance from a constant, which has the value of the mean: its
-    first derivative is exact, further ones lack the mean's part. Those of `tf.math.reduce_variance` are exact.
+    As in TensorFlow, the variance treats the mean as a constant: its first derivative is exact, but higher derivatives
+    lack the contribution of the mean. All derivatives of `tf.math.reduce_variance` are exact.
 
     >>> mean, variance = tf.nn.moments([1.0, 2.0, 3.0], [0])
     >>> mean.numpy().item(), round(variance.numpy().item(), 4)
@@ -65,7 +65,7 @@ def moments(
 def sufficient_statistics(
     x: TensorLike, axes: Any, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """The count, the (shifted) sum and the (shifted) sum of squares along axes, and the shift.
+    """Compute the count, the (shifted) sum and the (shifted) sum of squares along axes, and the shift.
 
     >>> count, total, squares, shift = tf.nn.sufficient_statistics([1.0, 3.0], axes=[0])
     >>> float(count), float(total), float(squares)
@@ -89,7 +89,7 @@ def sufficient_statistics(
 def normalize_moments(
     counts: TensorLike, mean_ss: Any, variance_ss: Any, shift: TensorLike | None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance from the result of `sufficient_statistics`.
+    """Compute the mean and the variance from the result of `sufficient_statistics`.
 
     >>> count, total, squares, shift = tf.nn.sufficient_statistics([1.0, 3.0], axes=[0])
     >>> mean, variance = tf.nn.normalize_moments(count, total, squares, shift)
@@ -111,7 +111,7 @@ def normalize_moments(
 def weighted_moments(
     x: TensorLike, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance along axes of elements that count `frequency_weights` times.
+    """Compute the mean and the variance along axes of elements that count `frequency_weights` times.
 
     >>> mean, _ = tf.nn.weighted_moments([1.0, 3.0], [0], [3.0, 1.0])
     >>> mean.numpy().item()
@@ -151,7 +151,7 @@ def batch_normalization(
     variance_epsilon: Any,
     name: str | None = None,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + epsilon), times a scale and plus an offset where they are given.
+    """Compute (x - mean) / sqrt(variance + epsilon), times `scale` and plus `offset` if they are given.
 
     >>> tf.nn.batch_normalization([1.0, 3.0], 2.0, 1.0, None, 2.0, 0.0).numpy().tolist()
     [-2.0, 2.0]
@@ -186,7 +186,7 @@ def batch_norm_with_global_normalization(
     scale_after_normalization: bool,
     name: str | None = None,
 ) -> Tensor:
-    """`batch_normalization` under its older name.
+    """Normalize, scale and shift: `batch_normalization` under its older name.
 
     >>> x = tf.constant([[1.0], [3.0]])
     >>> print(tf.nn.batch_norm_with_global_normalization(x, 2.0, 1.0, 10.0, 1.0, 0.0, True).numpy().round(4))
@@ -342,7 +342,7 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> Tensor:
-    """x / (bias + alpha * sum of squares over the channels nearby) ** beta.
+    """Compute x / (bias + alpha * sum of squares over nearby channels) ** beta.
 
     >>> print(tf.nn.local_response_normalization(tf.ones([1, 1, 1, 3]), depth_radius=1)[0, 0, 0].numpy().round(4))
     [0.5774 0.5    0.5774]

@@ -43,7 +43,7 @@ _WORDS = {"bytes_list": "string", "float_list": "float", "int64_list": "int64"}
 
 
 class FixedLenFeature(NamedTuple):
-    """A feature with as many values as the shape has; `default_value` stands in where it is missing.
+    """A feature with a fixed shape; `default_value` is used if it is missing.
 
     >>> features = tf.train.Features(feature={"x": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0, 2.0]))})
     >>> record = tf.train.Example(features=features).SerializeToString()
@@ -57,7 +57,7 @@ class FixedLenFeature(NamedTuple):
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """A feature with any number of values of a shape; batches are filled up with `default_value`.
+    """A feature with any number of values of a shape; batches are padded with `default_value`.
 
     >>> features = tf.train.Features(feature={"x": tf.train.Feature(float_list=tf.train.FloatList(value=[1.0, 2.0]))})
     >>> record = tf.train.Example(features=features).SerializeToString()
@@ -88,7 +88,7 @@ class VarLenFeature(NamedTuple):
 def parse_single_example(
     serialized: Any, features: TensorLike, example_names: Any = None, name: str | None = None
 ) -> Any:
-    """The features of one example as tensors, by name.
+    """Parse the features of one example into tensors, by name.
 
     >>> import gradtape as tf
     >>> feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[1, 2]))
@@ -103,7 +103,7 @@ def parse_single_example(
 
 
 def parse_example(serialized: Any, features: TensorLike, example_names: Any = None, name: str | None = None) -> Any:
-    """The features of several examples as tensors with one more axis in front, by name.
+    """Parse the features of several examples into tensors with an additional first axis, by name.
 
     >>> features = tf.train.Features(feature={"x": tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))})
     >>> record = tf.train.Example(features=features).SerializeToString()
@@ -273,7 +273,7 @@ PARSERS: dict[type, Any] = {
 # -- tensors ---------------------------------------------------------------------------------------------------------
 @kept_in_graph("serialize_tensor")
 def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor as a string, in TensorFlow's format.
+    """Serialize a tensor to a string, in TensorFlow's format.
 
     >>> tf.io.parse_tensor(tf.io.serialize_tensor([1, 2]), "int32").numpy().tolist()
     [1, 2]
@@ -286,7 +286,7 @@ def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Tensor:
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
-    """The tensor that `serialize_tensor` wrote.
+    """Parse a tensor that `serialize_tensor` wrote.
 
     >>> tf.io.parse_tensor(tf.io.serialize_tensor([1, 2]), tf.int32).numpy().tolist()
     [1, 2]
@@ -308,7 +308,7 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
 # -- sparse tensors --------------------------------------------------------------------------------------------------
 @kept_in_graph("serialize_sparse")
 def serialize_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str | None = None) -> Tensor:
-    """A sparse tensor as three strings: its indices, its values and its shape.
+    """Serialize a sparse tensor to three strings: its indices, its values and its shape.
 
     >>> [int(tf.strings.length(part)) > 0 for part in tf.io.serialize_sparse(tf.sparse.from_dense([1, 0, 2]))]
     [True, True, True]
@@ -322,7 +322,7 @@ def serialize_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str
 
 @kept_in_graph("serialize_many_sparse")
 def serialize_many_sparse(sp_input: SparseTensor, out_type: Any = "string", name: str | None = None) -> Tensor:
-    """The rows of a sparse tensor, each as three strings.
+    """Serialize the rows of a sparse tensor, each to three strings.
 
     >>> import gradtape as tf
     >>> s = tf.sparse.from_dense([[0, 1], [2, 0]])
@@ -348,7 +348,7 @@ def _parts(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
 def deserialize_many_sparse(
     serialized_sparse: Any, dtype: Any, rank: Any = None, name: str | None = None
 ) -> SparseTensor:
-    """The sparse tensor of rows that `serialize_sparse` or `serialize_many_sparse` wrote.
+    """Combine rows that `serialize_sparse` or `serialize_many_sparse` wrote into a sparse tensor.
 
     >>> parts = tf.io.serialize_many_sparse(tf.sparse.from_dense([[1, 0], [0, 2]]))
     >>> tf.sparse.to_dense(tf.io.deserialize_many_sparse(parts, tf.int32)).numpy().tolist()

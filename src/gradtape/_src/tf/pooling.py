@@ -114,7 +114,7 @@ def _average(
 def max_pool1d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Tensor:
-    """The largest of every window of [batch, width, channels].
+    """Compute the maximum of every window of [batch, width, channels].
 
     >>> tf.nn.max_pool1d(tf.reshape([1.0, 3.0, 5.0, 7.0], [1, 4, 1]), 2, 2, "VALID")[0, :, 0].numpy().tolist()
     [3.0, 7.0]
@@ -125,7 +125,7 @@ def max_pool1d(
 def max_pool2d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """The largest of every window of [batch, height, width, channels]; of equal ones the first gets the gradient.
+    """Compute the maximum of every window of [batch, height, width, channels]; for ties, the first gets the gradient.
 
     >>> tf.nn.max_pool2d([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2, 2, "VALID").numpy().ravel().tolist()
     [4.0]
@@ -136,7 +136,7 @@ def max_pool2d(
 def max_pool3d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
-    """The largest of every window of a volume.
+    """Compute the maximum of every window of a volume.
 
     >>> tf.nn.max_pool3d(tf.reshape(tf.range(8.0), [1, 2, 2, 2, 1]), 2, 2, "VALID").numpy().item()
     7.0
@@ -147,7 +147,7 @@ def max_pool3d(
 def avg_pool1d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None
 ) -> Tensor:
-    """The mean of every window of [batch, width, channels].
+    """Compute the mean of every window of [batch, width, channels].
 
     >>> tf.nn.avg_pool1d(tf.reshape([1.0, 3.0, 5.0, 7.0], [1, 4, 1]), 2, 2, "VALID")[0, :, 0].numpy().tolist()
     [2.0, 6.0]
@@ -158,7 +158,7 @@ def avg_pool1d(
 def avg_pool2d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """The mean of every window of [batch, height, width, channels]; padding does not count.
+    """Compute the mean of every window of [batch, height, width, channels]; padding does not count.
 
     >>> tf.nn.avg_pool2d([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2, 1, "SAME").numpy().ravel().tolist()
     [2.5, 3.0, 3.5, 4.0]
@@ -169,7 +169,7 @@ def avg_pool2d(
 def avg_pool3d(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
-    """The mean of every window of a volume.
+    """Compute the mean of every window of a volume.
 
     >>> tf.nn.avg_pool3d(tf.reshape(tf.range(8.0), [1, 2, 2, 2, 1]), 2, 2, "VALID").numpy().item()
     3.5
@@ -187,7 +187,7 @@ def _axes_of_space(x: Tensor) -> int:
 def max_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The maximum of every window; the rank of the input decides the number of spatial axes.
+    """Compute the maximum of every window; the rank of the input determines the number of spatial axes.
 
     >>> tf.nn.max_pool(tf.reshape(tf.range(16.0), [1, 4, 4, 1]), 2, 2, "VALID")[0, :, :, 0].numpy().tolist()
     [[5.0, 7.0], [13.0, 15.0]]
@@ -199,7 +199,7 @@ def max_pool(
 def avg_pool(
     input: TensorLike, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The mean of every window; the rank of the input decides the number of spatial axes.
+    """Compute the mean of every window; the rank of the input determines the number of spatial axes.
 
     >>> tf.nn.avg_pool(tf.reshape(tf.range(16.0), [1, 4, 4, 1]), 2, 2, "VALID")[0, :, :, 0].numpy().tolist()
     [[2.5, 4.5], [10.5, 12.5]]
@@ -218,7 +218,7 @@ def pool(
     dilations: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Pooling of type "MAX" or "AVG" over one, two or three spatial axes.
+    """Pool with "MAX" or "AVG" over one, two or three spatial axes.
 
     >>> tf.nn.pool([[[1.0], [3.0], [2.0]]], [2], "AVG").numpy().ravel().tolist()
     [2.0, 2.5]
@@ -250,7 +250,7 @@ def max_pool_with_argmax(
     include_batch_in_index: bool = False,
     name: str | None = None,
 ) -> MaxPoolWithArgmax:
-    """The largest of every window and its flat index (y * width + x) * channels + channel.
+    """Compute the maximum of every window and its flat index, (y * width + x) * channels + channel.
 
     >>> tf.nn.max_pool_with_argmax(
     ...     [[[[1.0], [5.0], [2.0], [3.0]]]], [1, 2], [1, 2], "VALID"

@@ -21,7 +21,7 @@ _ONE = {"float32": "float_val", "float64": "double_val", "int32": "int_val", "in
 def make_tensor_proto(
     values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False
 ) -> TensorProto:
-    """An array as the message `TensorProto`.
+    """Convert an array to a `TensorProto` message.
 
     >>> tf.make_tensor_proto([1.0, 2.0]).tensor_shape.dim[0].size
     2
@@ -47,7 +47,7 @@ def make_tensor_proto(
 
 
 def make_ndarray(tensor: Any) -> ndarray:
-    """The array of a message `TensorProto`.
+    """Convert a `TensorProto` message to an array.
 
     >>> tf.make_ndarray(tf.make_tensor_proto([[1, 2]])).tolist()
     [[1, 2]]
@@ -121,7 +121,7 @@ class DeviceSpec:
 
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
-        """The parts of a name; ValueError if it is none."""
+        """Parse a device name; raises ValueError if it is not one."""
         parts: dict[str, Any] = {}
         for part in [piece for piece in spec.split("/") if piece]:
             key, *values = part.split(":")
@@ -137,7 +137,7 @@ class DeviceSpec:
         return cls(**parts)
 
     def to_string(self) -> str:
-        """The name."""
+        """Return the name."""
         text = "" if self._job is None else f"/job:{self._job}"
         text += "".join(f"/{k}:{v}" for k, v in (("replica", self._replica), ("task", self._task)) if v is not None)
         if self._device_type is not None:
@@ -149,15 +149,15 @@ class DeviceSpec:
         return {name[1:]: getattr(self, name) for name in self.__slots__}
 
     def replace(self, **kwargs: Any) -> DeviceSpec:
-        """The same with other parts."""
+        """Return a copy with some parts replaced."""
         return DeviceSpec(**{**self._parts(), **kwargs})
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
-        """The parts of another name where it has them, and of this one elsewhere."""
+        """Return the parts of another name where it has them, and of this one elsewhere."""
         return self.replace(**{name: value for name, value in dev._parts().items() if value is not None})
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
-        """The parts of a name."""
+        """Parse a device name."""
         return DeviceSpec.from_string(spec)
 
     def __eq__(self, other: object) -> bool:

@@ -221,9 +221,9 @@ def _arrays(result: Any, Tout: Any, func: Any) -> Any:
 
 # -- names for gradients ---------------------------------------------------------------------------------------------
 class RegisterGradient:
-    """Register a gradient function, which `graph.gradient_override_map` gives to ops of a graph.
+    """Register a gradient function that `graph.gradient_override_map` assigns to ops of a graph.
 
-    For a gradient of your own use `custom_gradient`, which needs no graph.
+    To define your own gradient, use `custom_gradient`, which needs no graph.
 
     >>> @tf.RegisterGradient("GuidedRelu")
     ... def guided(op, upstream):
@@ -262,7 +262,8 @@ def no_gradient(op_type: str) -> None:
 def print_(*inputs: Any, **kwargs: Any) -> None:
     """Print tensors, and structures of them, to stderr or to `output_stream`.
 
-    `summarize` elements are shown at each end of an axis (3; -1 for all). Other keywords: `sep`, `end`.
+    `summarize` is the number of elements shown at each end of an axis (3 by default; -1 shows all). Other keywords:
+    `sep`, `end`.
 
     >>> import sys
     >>> tf.print("x:", tf.constant([1.0, 2.5]), output_stream=sys.stdout)

@@ -56,7 +56,7 @@ def fake_quant_with_min_max_args(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Round to 2**num_bits levels between two numbers; the gradient passes inside the range.
+    """Round to 2**num_bits levels between two numbers; gradients pass only inside the range.
 
     >>> import gradtape as tf
     >>> [round(float(v), 4) for v in tf.quantization.fake_quant_with_min_max_args([3.0, 7.0], 0.0, 6.0)]
@@ -76,7 +76,7 @@ def fake_quant_with_min_max_args(
 def fake_quant_with_min_max_vars(
     inputs: TensorLike, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """The same with bounds that are tensors: they get the gradient of what lies beyond them.
+    """Round to 2**num_bits levels between two tensors, which get the gradient of values beyond them.
 
     >>> print(tf.quantization.fake_quant_with_min_max_vars([-1.0, 0.33, 2.0], 0.0, 1.0, num_bits=2).numpy().round(4))
     [0.     0.3333 1.    ]
@@ -89,7 +89,7 @@ def fake_quant_with_min_max_vars(
 def fake_quant_with_min_max_vars_per_channel(
     inputs: TensorLike, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False, name: str | None = None
 ) -> Tensor:
-    """The same with bounds for each position of the last axis.
+    """Round to 2**num_bits levels, with bounds for each position of the last axis.
 
     >>> low, high = [0.0, 0.0], [1.0, 3.0]
     >>> y = tf.quantization.fake_quant_with_min_max_vars_per_channel([[0.3, 0.3], [2.0, 2.0]], low, high, 2)

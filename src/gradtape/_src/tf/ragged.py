@@ -33,9 +33,9 @@ def constant(
     name: str | None = None,
     row_splits_dtype: Any = dtypes.int64,
 ) -> Any:
-    """A ragged tensor of nested lists. Without ragged dimensions it is a tensor.
+    """Create a ragged tensor from nested lists. Without ragged dimensions, the result is a tensor.
 
-    `ragged_rank` is the number of ragged dimensions, and `inner_shape` the shape of the uniform ones behind them.
+    `ragged_rank` is the number of ragged dimensions, and `inner_shape` the shape of the uniform dimensions after them.
 
     >>> import gradtape as tf
     >>> tf.ragged.constant([["a"], [], ["b", "c"]])
@@ -124,7 +124,7 @@ def _inner_shape(pylist: Any, ragged_rank: int) -> tuple[int, ...]:
 
 # -- flat values -----------------------------------------------------------------------------------------------------
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A function of the flat values of ragged arguments, which all have the same rows.
+    """Apply a function to the flat values of ragged arguments, which must all have the same rows.
 
     >>> import gradtape as tf
     >>> tf.ragged.map_flat_values(tf.one_hot, tf.ragged.constant([[1], [0, 2]]), 3).shape
@@ -177,7 +177,7 @@ def range(
     name: str | None = None,
     row_splits_dtype: Any = dtypes.int64,
 ) -> RaggedTensor:
-    """A row of numbers for each start, up to its limit; with one argument, from 0 up to each of the limits.
+    """Return a row of numbers for each start, up to its limit; with one argument, from 0 up to each limit.
 
     >>> import gradtape as tf
     >>> tf.ragged.range([3, 0, 2])
@@ -220,7 +220,7 @@ def _range_operands(starts: Any, limits: Any, deltas: Any, dtype: Any) -> list[T
 
 @hosted
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
-    """Tensors along a new axis; their lengths may differ.
+    """Stack tensors along a new axis; their lengths may differ.
 
     >>> import gradtape as tf
     >>> tf.ragged.stack([[1, 2, 3], [4]])
@@ -246,7 +246,7 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
 
 @hosted
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
-    """The values where a mask is true. Unlike those of `tf.boolean_mask`, rows of the mask stay rows.
+    """Return the values where a mask is true. Unlike in `tf.boolean_mask`, rows of the mask stay rows.
 
     >>> import gradtape as tf
     >>> tf.ragged.boolean_mask([[1, 2], [3, 4]], [[True, False], [True, True]])
@@ -296,7 +296,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
 # -- feature crosses -------------------------------------------------------------------------------------------------
 @hosted
 def cross(inputs: Any, name: str | None = None) -> RaggedTensor:
-    """Every combination of the elements of a row of several matrices, as text.
+    """Return every combination of the elements in a row of several matrices, as strings.
 
     >>> import gradtape as tf
     >>> tf.ragged.cross([tf.ragged.constant([["a"], ["b", "c"]]), [["d"], ["e"]]])
@@ -309,7 +309,7 @@ def cross(inputs: Any, name: str | None = None) -> RaggedTensor:
 
 @hosted
 def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: str | None = None) -> RaggedTensor:
-    """Every combination of the elements of a row of several matrices, as a hash that is TensorFlow's.
+    """Return every combination of the elements in a row of several matrices, as TensorFlow's hashes.
 
     >>> import gradtape as tf
     >>> tf.ragged.cross_hashed([[["a"]], [["d"]]], num_buckets=100)
@@ -323,7 +323,7 @@ def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: 
 # -- row splits and segment ids --------------------------------------------------------------------------------------
 @hosted
 def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: Any = None) -> Tensor:
-    """The number of the row of each value.
+    """Return the row number of each value.
 
     >>> import gradtape as tf
     >>> tf.ragged.row_splits_to_segment_ids([0, 3, 3, 5]).numpy().tolist()
@@ -344,7 +344,7 @@ def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_t
 def segment_ids_to_row_splits(
     segment_ids: TensorLike, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Tensor:
-    """Where the rows with these numbers, which do not decrease, start and end.
+    """Return where the rows with these numbers, which must not decrease, start and end.
 
     >>> import gradtape as tf
     >>> tf.ragged.segment_ids_to_row_splits([0, 0, 0, 2, 2], num_segments=4).numpy().tolist()

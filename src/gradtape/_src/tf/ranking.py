@@ -27,7 +27,7 @@ class TopKV2(NamedTuple):
 def top_k(
     input: TensorLike, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None
 ) -> TopKV2:
-    """The k largest elements along the last axis, largest first; of equal ones the lower index first.
+    """Find the k largest elements along the last axis, largest first; for ties, the lower index comes first.
 
     >>> values, indices = tf.nn.top_k([1.0, 4.0, 3.0, 4.0], 3)
     >>> values.numpy().tolist(), indices.numpy().tolist()
@@ -59,7 +59,7 @@ def approx_max_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The k largest elements along an axis; exact, because an approximation would not be faster here.
+    """Find the k largest elements along an axis; exactly, because an approximation would not be faster here.
 
     >>> values, indices = tf.math.approx_max_k([3.0, 9.0, 1.0, 7.0], k=2)
     >>> values.numpy().tolist(), indices.numpy().tolist()
@@ -77,7 +77,7 @@ def approx_min_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The k smallest elements along an axis.
+    """Find the k smallest elements along an axis.
 
     >>> values, indices = tf.math.approx_min_k([3.0, 9.0, 1.0, 7.0], k=2)
     >>> values.numpy().tolist(), indices.numpy().tolist()
@@ -97,7 +97,7 @@ def _along(x: Any, k: Any, axis: int, *, largest: bool) -> tuple[Tensor, Tensor]
 
 
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
-    """Whether the prediction of each row's target is among the k largest; ties count as in.
+    """Return whether the prediction for each row's target is among the k largest; ties count as included.
 
     >>> tf.nn.in_top_k([1, 0], [[0.1, 0.9], [0.2, 0.8]], 1).numpy().tolist()
     [True, False]

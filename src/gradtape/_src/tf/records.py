@@ -70,7 +70,7 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
 
 
 def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
-    """Examples written as JSON, as strings that `tf.io.parse_example` reads.
+    """Convert examples written as JSON to strings that `tf.io.parse_example` reads.
 
     >>> import gradtape as tf
     >>> text = '{"features": {"feature": {"a": {"int64List": {"value": ["1", "2"]}}}}}'

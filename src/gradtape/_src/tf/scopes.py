@@ -18,7 +18,7 @@ from gradtape._src.variable import Variable, name_prefix, scope_within, variable
 
 
 class name_scope(setting[str]):
-    """A prefix for names; the value of the `with` block is the full scope with a slash at its end.
+    """Add a prefix to names; the value of the `with` block is the full scope with a slash at the end.
 
     >>> with tf.name_scope("outer"), tf.name_scope("inner") as scope:
     ...     print(scope)
@@ -51,7 +51,7 @@ def current_scope() -> str:
 
 
 def get_current_name_scope() -> str:
-    """The open name scopes, joined by slashes.
+    """Return the open name scopes, joined by slashes.
 
     >>> with tf.name_scope("a"), tf.name_scope("b"):
     ...     print(tf.get_current_name_scope())
@@ -66,8 +66,8 @@ scope_finders.append(get_current_name_scope)
 def device(device_name: Any) -> AbstractContextManager[None]:
     """Create new tensors and variables on a device: "/CPU:0", "GPU:1", "/device:GPU:0", a `DeviceSpec`, None.
 
-    Ops run where their inputs are; `tf.identity` within the block copies a tensor to the device. A device that is not
-    there is the processor, unless `tf.config.set_soft_device_placement(False)` makes it an error.
+    Ops run on the device of their inputs; `tf.identity` inside the block copies a tensor to the device. A device that
+    does not exist is replaced by the CPU, unless `tf.config.set_soft_device_placement(False)` makes it an error.
 
     >>> import gradtape as tf
     >>> with tf.device("/CPU:0"):
@@ -82,7 +82,7 @@ class _EagerDeviceContext(device_scope):
 
 
 def control_dependencies(control_inputs: Any) -> AbstractContextManager[Any]:
-    """No effect: eager ops run in the order of the program. In a graph of TensorFlow 1, run its ops after these.
+    """Do nothing: eager ops run in program order. In a TensorFlow 1 graph, run the block's ops after these.
 
     >>> v = tf.Variable(1.0)
     >>> with tf.control_dependencies([v.assign(2.0)]):
@@ -105,11 +105,11 @@ def control_dependencies(control_inputs: Any) -> AbstractContextManager[Any]:
 
 
 class variable_creator_scope(setting[Any]):
-    """In this block a function creates the variables: it can change the arguments or the result.
+    """Create variables in this block with a function, which can change the arguments or the result.
 
     Args:
       variable_creator: A function `creator(next_creator, **kwargs)` that returns a variable. `next_creator(**kwargs)`
-        calls the creator of the block around this one, or makes a plain variable.
+        calls the creator of the enclosing block, or creates a plain variable.
 
     >>> import gradtape as tf
     >>> def frozen(next_creator, **kwargs):
@@ -150,7 +150,7 @@ def _parameters() -> Any:
 
 
 def executing_eagerly() -> bool:
-    """Whether ops run when they are called; false inside a function that is being traced, and where a graph is built.
+    """Return whether ops run when they are called; false while a function is traced or a graph is built.
 
     >>> tf.executing_eagerly()
     True

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # -- ids in order ----------------------------------------------------------------------------------------------------
 def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of the rows with each id; ids do not decrease.
+    """Compute the sum of the rows with each id; ids must not decrease.
 
     >>> tf.math.segment_sum([1, 2, 3, 4], [0, 0, 1, 3]).numpy().tolist()
     [3, 3, 0, 4]
@@ -36,7 +36,7 @@ def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 
 
 def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The mean of the rows with each id; 0 where there are none.
+    """Compute the mean of the rows with each id, and 0 for ids without rows.
 
     >>> tf.math.segment_mean([1.0, 3.0, 10.0], [0, 0, 1]).numpy().tolist()
     [2.0, 10.0]
@@ -46,7 +46,7 @@ def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = N
 
 
 def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros.
+    """Compute the product of the rows with each id, and 1 for ids without rows. The gradient is exact at zeros.
 
     >>> tf.math.segment_prod([4, 3, 10], [0, 0, 1]).numpy().tolist()
     [12, 10]
@@ -55,7 +55,7 @@ def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = N
 
 
 def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The largest of the rows with each id, 0 where there are none; equal ones share the gradient.
+    """Compute the maximum of the rows with each id, and 0 for ids without rows; equal elements share the gradient.
 
     >>> tf.math.segment_max([1, 5, 3], [0, 0, 2]).numpy().tolist()
     [5, 0, 3]
@@ -66,7 +66,7 @@ def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 
 
 def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-    """The smallest of the rows with each id, 0 where there are none; equal ones share the gradient.
+    """Compute the minimum of the rows with each id, and 0 for ids without rows; equal elements share the gradient.
 
     >>> tf.math.segment_min([4, 3, 10], [0, 0, 1]).numpy().tolist()
     [3, 10]
@@ -142,7 +142,7 @@ def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tenso
 def unsorted_segment_sum(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The sum of the rows with each id; rows with a negative id are left out.
+    """Compute the sum of the rows with each id; rows with a negative id are ignored.
 
     >>> tf.math.unsorted_segment_sum([1, 2, 3, 4], [1, 0, -1, 1], 3).numpy().tolist()
     [2, 5, 0]
@@ -154,7 +154,7 @@ def unsorted_segment_sum(
 def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The mean of the rows with each id; 0 where there are none.
+    """Compute the mean of the rows with each id, and 0 for ids without rows.
 
     >>> tf.math.unsorted_segment_mean([3.0, 9.0, 5.0], [1, 0, 1], num_segments=3).numpy().tolist()
     [9.0, 4.0, 0.0]
@@ -172,7 +172,7 @@ def unsorted_segment_mean(
 def unsorted_segment_sqrt_n(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The sum of the rows with each id, divided by the square root of how many there are.
+    """Compute the sum of the rows with each id, divided by the square root of their number.
 
     >>> tf.math.unsorted_segment_sqrt_n([1.0, 2.0, 3.0, 2.0], [0, 0, 0, 0], num_segments=1).numpy().tolist()
     [4.0]
@@ -193,7 +193,7 @@ def unsorted_segment_sqrt_n(
 def unsorted_segment_prod(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The product of the rows with each id; 1 where there are none. The gradient is exact at zeros.
+    """Compute the product of the rows with each id, and 1 for ids without rows. The gradient is exact at zeros.
 
     >>> tf.math.unsorted_segment_prod([3, 9, 5], [1, 0, 1], num_segments=3).numpy().tolist()
     [9, 15, 1]
@@ -205,7 +205,7 @@ def unsorted_segment_prod(
 def unsorted_segment_max(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The largest of the rows with each id, the dtype's lowest number where there are none; ties share the gradient.
+    """Compute the maximum of the rows with each id, and the dtype's lowest number for ids without rows.
 
     >>> tf.math.unsorted_segment_max([3, 9, 5], [1, 0, 1], num_segments=2).numpy().tolist()
     [9, 5]
@@ -221,7 +221,7 @@ def unsorted_segment_max(
 def unsorted_segment_min(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The smallest of the rows with each id, the dtype's highest number where there are none; ties share gradients.
+    """Compute the minimum of the rows with each id, and the dtype's highest number for ids without rows.
 
     >>> tf.math.unsorted_segment_min([3, 9, 5], [1, 0, 1], num_segments=2).numpy().tolist()
     [9, 3]
@@ -343,7 +343,7 @@ def _prod(block: Tensor) -> Any:
 def cumulative_logsumexp(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """log of the running sums of exp(x), without overflow.
+    """Compute the logarithm of the cumulative sums of exp(x), without overflow.
 
     >>> tf.math.cumulative_logsumexp([1000.0, 1000.0]).numpy().astype(int).tolist()
     [1000, 1000]
@@ -361,7 +361,7 @@ def cumulative_logsumexp(
 
 
 def accumulate_n(inputs: TensorLike, shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
-    """The sum of tensors of one shape and dtype.
+    """Add tensors of the same shape and dtype.
 
     >>> tf.math.accumulate_n([[1.0, 2.0], [3.0, 4.0]]).numpy().tolist()
     [4.0, 6.0]

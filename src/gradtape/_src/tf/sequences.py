@@ -32,7 +32,7 @@ _OP = "ParseSequenceExampleV2"
 
 # -- ragged features -------------------------------------------------------------------------------------------------
 class _RowSplits(NamedTuple):
-    """Rows by where they begin and end, in another feature.
+    """Rows given by where they begin and end, in another feature.
 
     >>> tf.io.RaggedFeature.RowSplits("splits").key
     'splits'
@@ -42,7 +42,7 @@ class _RowSplits(NamedTuple):
 
 
 class _RowLengths(NamedTuple):
-    """Rows by their lengths, in another feature.
+    """Rows given by their lengths, in another feature.
 
     >>> tf.io.RaggedFeature.RowLengths("lengths").key
     'lengths'
@@ -52,7 +52,7 @@ class _RowLengths(NamedTuple):
 
 
 class _RowStarts(NamedTuple):
-    """Rows by where they begin, in another feature.
+    """Rows given by where they begin, in another feature.
 
     >>> tf.io.RaggedFeature.RowStarts("starts").key
     'starts'
@@ -62,7 +62,7 @@ class _RowStarts(NamedTuple):
 
 
 class _RowLimits(NamedTuple):
-    """Rows by where they end, in another feature.
+    """Rows given by where they end, in another feature.
 
     >>> tf.io.RaggedFeature.RowLimits("limits").key
     'limits'
@@ -72,7 +72,7 @@ class _RowLimits(NamedTuple):
 
 
 class _ValueRowIds(NamedTuple):
-    """Rows by the number of the row of each value, in another feature.
+    """Rows given by the row number of each value, in another feature.
 
     >>> tf.io.RaggedFeature.ValueRowIds("rows").key
     'rows'
@@ -82,7 +82,7 @@ class _ValueRowIds(NamedTuple):
 
 
 class _UniformRowLength(NamedTuple):
-    """Rows of one length.
+    """Rows of equal length.
 
     >>> tf.io.RaggedFeature.UniformRowLength(3).length
     3
@@ -163,7 +163,7 @@ def _divided(values: Any, lengths: ndarray, dtype: Any, validate: bool = False) 
 
 # -- sparse features -------------------------------------------------------------------------------------------------
 class SparseFeature(NamedTuple):
-    """A feature whose values have their places in one or several other features, parsed as a SparseTensor.
+    """A feature whose values have their positions in one or more other features, parsed as a SparseTensor.
 
     >>> import gradtape as tf
     >>> places = tf.train.Feature(int64_list=tf.train.Int64List(value=[3, 1]))
@@ -220,7 +220,7 @@ def parse_single_sequence_example(
     example_name: Any = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The context and the sequences of one `tf.train.SequenceExample` as tensors, by name.
+    """Parse the context and the sequences of one `tf.train.SequenceExample` into tensors, by name.
 
     >>> import gradtape as tf
     >>> steps = [tf.train.Feature(int64_list=tf.train.Int64List(value=[i])) for i in (5, 6)]
@@ -244,9 +244,9 @@ def parse_sequence_example(
     example_names: Any = None,
     name: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The contexts and the sequences of several `tf.train.SequenceExample`s, and the lengths of dense sequences.
+    """Parse contexts and sequences of several `tf.train.SequenceExample`s, and the lengths of dense sequences.
 
-    Dense sequences are filled up with zeros to the longest one.
+    Dense sequences are padded with zeros to the longest one.
 
     >>> step = tf.train.Feature(int64_list=tf.train.Int64List(value=[7]))
     >>> lists = tf.train.FeatureLists(feature_list={"x": tf.train.FeatureList(feature=[step, step])})

@@ -20,7 +20,7 @@ _Combine = Callable[[set[Any], set[Any]], set[Any]]
 
 
 def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """What is in a row of a and in the same row of b.
+    """Compute the elements that are in a row of a and in the same row of b.
 
     >>> import gradtape as tf
     >>> tf.sets.intersection([[1, 2, 3]], [[3, 1, 9]]).values.numpy().tolist()
@@ -30,7 +30,7 @@ def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
 
 
 def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
-    """What is in a row of a or in the same row of b.
+    """Compute the elements that are in a row of a or in the same row of b.
 
     >>> import gradtape as tf
     >>> tf.sets.union([[1, 2]], [[2, 3]]).values.numpy().tolist()
@@ -40,7 +40,7 @@ def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
 
 
 def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> SparseTensor:
-    """What is in a row of a and not in the same row of b; the other way round without `aminusb`.
+    """Compute the elements in a row of a that are not in the same row of b; with `aminusb=False`, the reverse.
 
     >>> import gradtape as tf
     >>> tf.sets.difference([[1, 2, 3]], [[3, 9]]).values.numpy().tolist()
@@ -50,7 +50,7 @@ def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = Tr
 
 
 def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
-    """The number of different elements of each row of a sparse tensor.
+    """Count the distinct elements in each row of a sparse tensor.
 
     >>> import gradtape as tf
     >>> tf.sets.size(tf.sparse.from_dense([[1, 2], [7, 0]])).numpy().tolist()

@@ -84,7 +84,7 @@ def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> T
 
 
 def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
-    """Every element (or slice along an axis) as often as `repeats` says; without an axis the tensor is flattened.
+    """Repeat every element, or slice along an axis, `repeats` times; without an axis, the tensor is flattened.
 
     >>> tf.repeat([3, 4], [1, 2], axis=0).numpy().tolist()
     [3, 4, 4]
@@ -154,7 +154,7 @@ _COUNT = Rule(lambda xp, count, axis: count < 0, _no_count)  # of a count for ea
 
 
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
-    """Coordinate grids: one tensor for each vector, all of the shape that they span together.
+    """Create coordinate grids: one tensor for each vector, all with the shape that they span.
 
     >>> [g.numpy().tolist() for g in tf.meshgrid([1, 2], [3, 4])]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
@@ -346,7 +346,7 @@ _LENGTHS = Rule(_wrong_length, _not_a_length, lambda interval, size, axis: inter
 
 # -- slices ----------------------------------------------------------------------------------------------------------
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
-    """A block: where it begins, and its size along every axis (-1: up to the end).
+    """Return a block, given where it begins and its size along every axis (-1: up to the end).
 
     >>> tf.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy().tolist()
     [[2, 3], [5, 6]]
@@ -434,10 +434,11 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """What `x[begin:end:strides]` does; bit i of a mask changes the meaning of entry i.
+    """Do what `x[begin:end:strides]` does; bit i of a mask changes the meaning of entry i.
 
-    begin_mask, end_mask: from the very start, up to the very end. ellipsis_mask: as many axes as are left over.
-    new_axis_mask: a new axis of length 1. shrink_axis_mask: one position, whose axis disappears.
+    `begin_mask` and `end_mask` ignore the entry and slice from the start or to the end, `ellipsis_mask` stands for all
+    remaining axes, `new_axis_mask` inserts an axis of length 1, and `shrink_axis_mask` selects one position and removes
+    its axis.
 
     >>> tf.strided_slice([1, 2, 3, 4, 5], [0], [5], [2]).numpy().tolist()
     [1, 3, 5]
@@ -495,7 +496,7 @@ def _slice_ends(given: Any) -> Axes:
 
 # -- masks, several tensors -----------------------------------------------------------------------------------------
 def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, name: str | None = None) -> Tensor:
-    """True for the first `lengths[i]` places of row i.
+    """Return a mask that is true for the first `lengths[i]` positions of row i.
 
     >>> tf.sequence_mask([1, 3], 4).numpy().astype(int).tolist()
     [[1, 0, 0, 0], [1, 1, 1, 0]]
@@ -538,7 +539,7 @@ def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, n
 
 
 def parallel_stack(values: TensorLike, name: str = "parallel_stack") -> Tensor:
-    """`stack` along a new first axis. Eager tensors are already computed, so nothing runs in parallel.
+    """Stack tensors along a new first axis. Eager tensors are already computed, so nothing runs in parallel.
 
     >>> tf.parallel_stack([[1, 2], [3, 4]]).numpy().tolist()
     [[1, 2], [3, 4]]
@@ -547,7 +548,7 @@ def parallel_stack(values: TensorLike, name: str = "parallel_stack") -> Tensor:
 
 
 def shape_n(input: TensorLike, out_type: Any = "int32", name: str | None = None) -> list[Tensor]:
-    """The shapes of several tensors.
+    """Return the shapes of several tensors.
 
     >>> [s.numpy().tolist() for s in tf.shape_n([tf.zeros([2]), tf.zeros([3, 4])])]
     [[2], [3, 4]]
@@ -557,7 +558,7 @@ def shape_n(input: TensorLike, out_type: Any = "int32", name: str | None = None)
 
 
 def identity_n(input: TensorLike, name: str | None = None) -> list[Tensor]:
-    """Copies of the tensors.
+    """Copy the tensors.
 
     >>> [t.numpy() for t in tf.identity_n([1.0, 2.0])]
     [np.float32(1.0), np.float32(2.0)]
@@ -581,7 +582,7 @@ def _listed(values: Any, op: str) -> list[Any]:
 
 
 def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
-    """The same values; TensorFlow has no gradient through this op.
+    """Return the same values; TensorFlow has no gradient for this op.
 
     >>> tf.guarantee_const([1.0, 2.0]).numpy().tolist()
     [1.0, 2.0]
@@ -591,9 +592,9 @@ def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def get_static_value(tensor: TensorLike | SparseTensor, partial: bool = False) -> Any:
-    """The value of a tensor as a NumPy array, or None where it is not known while a function is traced.
+    """Return the value of a tensor as a NumPy array, or None if it is not known while a function is traced.
 
-    A variable has no static value. What is no tensor is returned as it is.
+    A variable has no static value. Anything that is not a tensor is returned unchanged.
 
     >>> tf.get_static_value(tf.constant([1, 2])), tf.get_static_value([1, 2])
     (array([1, 2], dtype=int32), [1, 2])
@@ -607,7 +608,7 @@ def get_static_value(tensor: TensorLike | SparseTensor, partial: bool = False) -
 
 @dispatched
 def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
-    """The same bytes, read as another dtype.
+    """Reinterpret the same bytes as another dtype.
 
     >>> hex(tf.bitcast(1.0, "uint32").numpy().item())
     '0x3f800000'
@@ -635,7 +636,7 @@ _FLAT_INDEX = index.WITHIN._replace(
 
 
 def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
-    """Flat positions as coordinates: one row for each axis.
+    """Convert flat indices to coordinates: one row for each axis.
 
     >>> tf.unravel_index([1, 5], [2, 3]).numpy().tolist()
     [[0, 1], [1, 2]]

@@ -33,7 +33,7 @@ def _four_axes(x: Tensor, op: str) -> Axes:
 
 
 def space_to_depth(input: TensorLike, block_size: Any, data_format: str = "NHWC", name: str | None = None) -> Tensor:
-    """Blocks of pixels become channels.
+    """Rearrange blocks of pixels into channels.
 
     >>> tf.nn.space_to_depth([[[[1.0], [2.0]], [[3.0], [4.0]]]], 2).numpy().ravel().tolist()
     [1.0, 2.0, 3.0, 4.0]
@@ -56,7 +56,7 @@ def space_to_depth(input: TensorLike, block_size: Any, data_format: str = "NHWC"
 
 
 def depth_to_space(input: TensorLike, block_size: Any, data_format: str = "NHWC", name: str | None = None) -> Tensor:
-    """Channels become blocks of pixels: the inverse of `space_to_depth`.
+    """Rearrange channels into blocks of pixels: the inverse of `space_to_depth`.
 
     >>> tf.nn.depth_to_space(tf.reshape([1, 2, 3, 4], [1, 1, 1, 4]), 2)[0, :, :, 0].numpy().tolist()
     [[1, 2], [3, 4]]
@@ -94,7 +94,7 @@ def _blocks(block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pai
 
 
 def space_to_batch(input: TensorLike, block_shape: Any, paddings: TensorLike, name: str | None = None) -> Tensor:
-    """Pixels of blocks become images of their own.
+    """Rearrange blocks of pixels into separate images.
 
     >>> tf.space_to_batch([[[[1], [2]], [[3], [4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel().tolist()
     [1, 2, 3, 4]
@@ -129,7 +129,7 @@ space_to_batch_nd = space_to_batch
 def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The paddings that make dimensions divisible by blocks, at least `base_paddings`, and the crops that undo them.
+    """Compute paddings, at least `base_paddings`, that make dimensions divisible by blocks, and the crops to undo them.
 
     >>> paddings, crops = tf.required_space_to_batch_paddings([3, 4], [2, 2])
     >>> paddings.numpy().tolist(), crops.numpy().tolist()
@@ -144,7 +144,7 @@ def required_space_to_batch_paddings(
 
 
 def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
-    """Images become the pixels of blocks: the inverse of `space_to_batch`.
+    """Rearrange images into blocks of pixels: the inverse of `space_to_batch`.
 
     >>> tf.batch_to_space([[[[1]]], [[[2]]], [[[3]]], [[[4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel().tolist()
     [1, 2, 3, 4]

@@ -40,7 +40,7 @@ from gradtape._src.tf.sparse_shaping import (
 
 @hosted
 def cross(inputs: Any, name: str | None = None, separator: Any = None) -> SparseTensor:
-    """Every combination of the elements of a row of several matrices, as text.
+    """Return every combination of the elements in a row of several matrices, as strings.
 
     >>> import gradtape as tf
     >>> s = tf.sparse.from_dense([["a", ""], ["b", "c"]])
@@ -55,7 +55,7 @@ def cross(inputs: Any, name: str | None = None, separator: Any = None) -> Sparse
 
 @hosted
 def cross_hashed(inputs: Any, num_buckets: Any = 0, hash_key: Any = None, name: str | None = None) -> SparseTensor:
-    """Every combination of the elements of a row of several matrices, as a hash that is TensorFlow's.
+    """Return every combination of the elements in a row of several matrices, as TensorFlow's hashes.
 
     >>> import gradtape as tf
     >>> tf.sparse.cross_hashed([[["a"]], [["d"]]], num_buckets=100).values.numpy().tolist()

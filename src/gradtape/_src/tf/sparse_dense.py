@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @hosted
 def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> SparseTensor:
-    """The nonzero elements of a tensor, as a sparse tensor.
+    """Convert the nonzero elements of a tensor to a sparse tensor.
 
     >>> tf.sparse.from_dense([[1, 0], [0, 2]]).indices.numpy().tolist()
     [[0, 0], [1, 1]]
@@ -43,7 +43,7 @@ def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> Sp
 def to_dense(
     sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
-    """All elements, with `default_value` (0) where there is none.
+    """Convert to a dense tensor, with `default_value` (0) where there is no element.
 
     >>> tf.sparse.to_dense(tf.SparseTensor([[1]], [5], [3]), default_value=-1).numpy().tolist()
     [-1, 5, -1]

@@ -34,9 +34,9 @@ from gradtape._src.tf.sparse_shaping import (
 # -- sums ------------------------------------------------------------------------------------------------------------
 @hosted
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:
-    """The sum of two tensors, of which one or both are sparse; with a dense one it is dense.
+    """Add two tensors, of which one or both are sparse; if one is dense, so is the result.
 
-    Elements whose magnitude is below the threshold are left out of a sparse sum.
+    Elements whose magnitude is below the threshold are dropped from a sparse sum.
 
     >>> import gradtape as tf
     >>> s = tf.sparse.from_dense([[0.0, 1.0]])
@@ -80,7 +80,7 @@ def _sum_with_dense(sparse: SparseTensor, dense: Tensor) -> Tensor:
 
 @hosted
 def maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The larger of two sparse tensors, wherever one of them has an element; missing ones are 0.
+    """Compute the maximum of two sparse tensors at every position where one has an element; missing ones are 0.
 
     >>> a, b = tf.sparse.from_dense([1, 0, -3]), tf.sparse.from_dense([0, 5, 0])
     >>> tf.sparse.to_dense(tf.sparse.maximum(a, b)).numpy().tolist()
@@ -91,7 +91,7 @@ def maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> 
 
 @hosted
 def minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The smaller of two sparse tensors, wherever one of them has an element; missing ones are 0.
+    """Compute the minimum of two sparse tensors at every position where one has an element; missing ones are 0.
 
     >>> a, b = tf.sparse.from_dense([1, 0, -3]), tf.sparse.from_dense([0, 5, 0])
     >>> tf.sparse.to_dense(tf.sparse.minimum(a, b)).numpy().tolist()
@@ -120,7 +120,7 @@ def reduce_sum(
     output_is_sparse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The sum of the elements along axes, all of them by default; dense, or sparse with `output_is_sparse`.
+    """Compute the sum of the elements along axes, all by default; dense, or sparse with `output_is_sparse`.
 
     >>> import gradtape as tf
     >>> tf.sparse.reduce_sum(tf.sparse.from_dense([[1, 0, 1], [0, 1, 0]]), 1).numpy().tolist()
@@ -137,7 +137,7 @@ def reduce_max(
     output_is_sparse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The largest of the elements along axes; missing elements do not count, and where all are missing it is 0.
+    """Compute the maximum of the elements along axes; missing ones do not count, and if all are missing it is 0.
 
     >>> tf.sparse.reduce_max(tf.sparse.from_dense([[1, 3], [0, 2]]), axis=1).numpy().tolist()
     [3, 2]
@@ -183,7 +183,7 @@ def _dropped_axes(axis: Any, rank: int, op: str) -> set[int]:
 
 @hosted
 def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """Softmax along the last axis, over the elements that are present.
+    """Compute softmax along the last axis, over the elements that are present.
 
     >>> import gradtape as tf
     >>> tf.sparse.softmax(tf.sparse.from_dense([[1.0, 0.0], [2.0, 2.0]])).values.numpy().tolist()
@@ -208,7 +208,7 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 def sparse_dense_matmul(
     sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
-    """The product of two matrices, one of them sparse.
+    """Compute the product of two matrices, one of them sparse.
 
     >>> import gradtape as tf
     >>> tf.sparse.sparse_dense_matmul(tf.sparse.from_dense([[0.0, 2.0]]), [[1.0], [10.0]]).numpy().tolist()
@@ -274,7 +274,7 @@ def segment_sum(
     name: str | None = None,
     sparse_gradient: bool = False,
 ) -> Tensor:
-    """The sum of some rows for each segment; segments without rows are 0.
+    """Compute the sum of some rows for each segment, and 0 for segments without rows.
 
     >>> import gradtape as tf
     >>> tf.sparse.segment_sum([[1.0], [2.0], [4.0]], [0, 2, 2], [0, 0, 1]).numpy().tolist()
@@ -292,7 +292,7 @@ def segment_mean(
     name: str | None = None,
     sparse_gradient: bool = False,
 ) -> Tensor:
-    """The mean of some rows for each segment; segments without rows are 0.
+    """Compute the mean of some rows for each segment, and 0 for segments without rows.
 
     >>> tf.sparse.segment_mean([[1.0], [3.0], [9.0]], indices=[0, 1], segment_ids=[0, 0]).numpy().tolist()
     [[2.0]]
@@ -310,7 +310,7 @@ def segment_sqrt_n(
     name: str | None = None,
     sparse_gradient: bool = False,
 ) -> Tensor:
-    """The sum of some rows for each segment, divided by the square root of their number.
+    """Compute the sum of some rows for each segment, divided by the square root of their number.
 
     >>> tf.sparse.segment_sqrt_n([[2.0], [2.0]] * 2, indices=[0, 1, 2, 3], segment_ids=[0, 0, 0, 0]).numpy().tolist()
     [[4.0]]
@@ -368,7 +368,7 @@ def bincount(
     binary_output: bool = False,
     name: str | None = None,
 ) -> SparseTensor:
-    """How often each number occurs, or the sum of its weights; with axis -1, in each row.
+    """Count how often each number occurs, or sum its weights; with axis -1, in each row.
 
     >>> import gradtape as tf
     >>> tf.sparse.bincount([1, 1, 3]).indices.numpy().tolist()
@@ -437,7 +437,7 @@ def _weights(weights: Any, values: Any, numbers: ndarray) -> Tensor:
 
 @hosted
 def to_indicator(sp_input: SparseTensor, vocab_size: Any, name: str | None = None) -> Tensor:
-    """A dense boolean tensor: which numbers occur in each row.
+    """Return a dense boolean tensor that says which numbers occur in each row.
 
     >>> import gradtape as tf
     >>> tf.sparse.to_indicator(tf.SparseTensor([[0, 0], [1, 1]], [2, 0], [2, 3]), 3).numpy().tolist()
@@ -456,7 +456,7 @@ def to_indicator(sp_input: SparseTensor, vocab_size: Any, name: str | None = Non
 
 
 def eye(num_rows: Any, num_columns: Any = None, dtype: Any = float32, name: str | None = None) -> SparseTensor:
-    """The identity matrix, as a sparse tensor.
+    """Create an identity matrix, as a sparse tensor.
 
     >>> tf.sparse.to_dense(tf.sparse.eye(2)).numpy().tolist()
     [[1.0, 0.0], [0.0, 1.0]]

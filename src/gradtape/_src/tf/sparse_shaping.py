@@ -80,7 +80,7 @@ def _sorted(where: ndarray) -> ndarray:
 # -- order and shape -------------------------------------------------------------------------------------------------
 @hosted
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The same elements in row-major order.
+    """Sort the elements in row-major order.
 
     >>> import gradtape as tf
     >>> s = tf.SparseTensor([[2, 0], [0, 1]], [1, 2], [3, 2])
@@ -111,7 +111,7 @@ def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None)
 
 @hosted
 def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
-    """The same elements in row-major order, in another shape; one size may be -1.
+    """Change the shape, keeping the elements in row-major order; one size may be -1.
 
     >>> import gradtape as tf
     >>> tf.sparse.reshape(tf.sparse.from_dense([[0, 1], [2, 0]]), [4]).indices.numpy().tolist()
@@ -168,7 +168,7 @@ def expand_dims(sp_input: SparseTensor, axis: Any = None, name: str | None = Non
 
 @hosted
 def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
-    """The same elements in a larger shape; by default in the smallest shape that holds them.
+    """Return the same elements in a larger shape; by default, in the smallest shape that holds them.
 
     >>> tf.sparse.reset_shape(tf.sparse.from_dense([[1, 0, 0]]), [2, 4]).shape
     TensorShape([2, 4])
@@ -191,7 +191,7 @@ def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
 # -- parts -----------------------------------------------------------------------------------------------------------
 @hosted
 def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
-    """The elements for which a vector of booleans, one for each element, is true.
+    """Keep the elements for which a boolean vector, with one entry for each element, is true.
 
     >>> tf.sparse.to_dense(tf.sparse.retain(tf.sparse.from_dense([1, 0, 2]), [False, True])).numpy().tolist()
     [0, 0, 2]
@@ -206,7 +206,7 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
 
 @hosted
 def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
-    """The part that begins at `start`, of at most this size.
+    """Return the block that begins at `start`, of at most this size.
 
     >>> import gradtape as tf
     >>> tf.sparse.slice(tf.sparse.from_dense([[0, 1, 2], [3, 0, 0]]), [0, 1], [2, 2]).values.numpy().tolist()
@@ -314,7 +314,7 @@ def _check_joined(inputs: Sequence[SparseTensor], shapes: Sequence[ndarray], axi
 
 @hosted
 def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None = None) -> tuple[SparseTensor, Tensor]:
-    """A value at the beginning of every empty row, and which rows those were.
+    """Add a value at the beginning of every empty row, and return which rows those were.
 
     >>> import gradtape as tf
     >>> s, empty = tf.sparse.fill_empty_rows(tf.SparseTensor([[0, 1]], [5], [2, 3]), -1)
@@ -358,7 +358,7 @@ def mask(a: Any, mask_indices: Any, name: str | None = None) -> IndexedSlices:
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
-    """A function of the values of sparse arguments, which all have their elements at the same places.
+    """Apply a function to the values of sparse arguments, which must all have their elements at the same positions.
 
     >>> import gradtape as tf
     >>> tf.sparse.map_values(tf.add, tf.sparse.from_dense([0.0, 2.0]), 5.0).values.numpy().tolist()

@@ -50,7 +50,7 @@ special = SimpleNamespace(
 
 @dispatched
 def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of erfc.
+    """Compute the inverse of erfc.
 
     >>> tf.math.erfcinv([0.5, 1.0]).numpy().round(4)
     array([0.4769, 0.    ], dtype=float32)
@@ -62,7 +62,7 @@ def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
 # -- functions of several --------------------------------------------------------------------------------------------
 @dispatched
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The derivative of order `a` of digamma; NaN where `a` is not a whole number. Only x has a gradient.
+    """Compute the derivative of order `a` of digamma; NaN if `a` is not a whole number. Only x has a gradient.
 
     >>> tf.math.polygamma(1.0, [1.0, 2.0]).numpy().round(4)
     array([1.6449, 0.6449], dtype=float32)
@@ -73,7 +73,7 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
-    """Hurwitz' zeta function, the sum of (q + k)**-x over k = 0, 1, ... There is no gradient with respect to x.
+    """Compute the Hurwitz zeta function, the sum of (q + k)**-x over k = 0, 1, ... Only q has a gradient.
 
     >>> tf.math.zeta(2.0, [1.0, 2.0]).numpy().round(4)
     array([1.6449, 0.6449], dtype=float32)
@@ -84,7 +84,7 @@ def zeta(x: TensorLike, q: Any, name: str | None = None) -> Tensor:
 
 @dispatched
 def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The regularised lower incomplete gamma function P(a, x); both arguments have gradients of every order.
+    """Compute the regularized lower incomplete gamma function P(a, x); both arguments have gradients of every order.
 
     >>> tf.math.igamma(2.0, [1.0, 3.0]).numpy().round(4)
     array([0.2642, 0.8009], dtype=float32)
@@ -95,7 +95,7 @@ def igamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x), exact where it is small.
+    """Compute the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), accurately where it is small.
 
     >>> tf.math.igammac(2.0, [1.0, 30.0]).numpy()
     array([7.3575890e-01, 2.9008631e-12], dtype=float32)
@@ -106,9 +106,9 @@ def igammac(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The regularised incomplete beta function. Only x has a gradient, as in TensorFlow.
+    """Compute the regularized incomplete beta function. Only x has a gradient, as in TensorFlow.
 
-    The arguments have one shape, except for scalars.
+    The arguments must have the same shape, except for scalars.
 
     >>> tf.math.betainc(1.0, 2.0, [0.25, 0.5]).numpy().tolist()
     [0.4375, 0.75]
@@ -134,7 +134,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 
 
 def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of the beta function of the vectors along the last axis.
+    """Compute the logarithm of the beta function of the vectors along the last axis.
 
     >>> tf.math.lbeta([[1.0, 2.0], [3.0, 4.0]]).numpy().round(4)
     array([-0.6931, -4.0943], dtype=float32)
@@ -148,7 +148,7 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """x / y, and 0 where y is 0; integers are divided as floats.
+    """Compute x / y, and 0 where y is 0; integers are divided as floats.
 
     >>> tf.math.divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy().tolist()
     [0.0, 0.5]
@@ -165,7 +165,7 @@ def divide_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tens
 
 @dispatched
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
-    """1 / x, and 0 where x is 0.
+    """Compute 1 / x, and 0 where x is 0.
 
     >>> tf.math.reciprocal_no_nan([2.0, 0.0]).numpy().tolist()
     [0.5, 0.0]
@@ -179,7 +179,7 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:
-    """The number next to x1 in the direction of x2.
+    """Return the next representable number after x1 in the direction of x2.
 
     >>> float(tf.math.nextafter(1.0, 2.0)) - 1
     1.1920928955078125e-07
@@ -194,7 +194,7 @@ def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor
 
 @dispatched
 def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
-    """Division towards zero.
+    """Divide, rounding toward zero.
 
     >>> tf.truncatediv([7, -7], [2, 2]).numpy().tolist()
     [3, -3]
@@ -209,7 +209,7 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor
 # -- activations -----------------------------------------------------------------------------------------------------
 @dispatched
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
-    """x clipped to [0, 6].
+    """Clip x to [0, 6].
 
     >>> tf.nn.relu6([-1.0, 3.0, 8.0]).numpy().tolist()
     [0.0, 3.0, 6.0]
@@ -220,7 +220,7 @@ def relu6(features: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """x where x is positive, alpha * x elsewhere; integers become float32.
+    """Compute x where x is positive, alpha * x elsewhere; integers become float32.
 
     >>> tf.nn.leaky_relu([-1.0, 2.0]).numpy().tolist()
     [-0.2..., 2.0]
@@ -253,7 +253,7 @@ def _slope(alpha: Any) -> Tensor:
 
 @dispatched
 def elu(features: TensorLike, name: str | None = None) -> Tensor:
-    """x where x is positive, exp(x) - 1 elsewhere.
+    """Compute x where x is positive, exp(x) - 1 elsewhere.
 
     >>> tf.nn.elu([-1.0, 2.0]).numpy().round(4)
     array([-0.6321,  2.    ], dtype=float32)
@@ -264,7 +264,7 @@ def elu(features: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
-    """The scaled exponential linear unit, which preserves mean 0 and variance 1.
+    """Compute the scaled exponential linear unit, which preserves mean 0 and variance 1.
 
     >>> tf.nn.selu([-1.0, 1.0]).numpy().round(4)
     array([-1.1113,  1.0507], dtype=float32)
@@ -275,7 +275,7 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
 @dispatched
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
-    """x times the standard normal distribution function of x, or its approximation by tanh.
+    """Compute x times the standard normal distribution function of x, or the tanh approximation of it.
 
     >>> tf.nn.gelu([-1.0, 1.0]).numpy().round(4)
     array([-0.1587,  0.8413], dtype=float32)
@@ -289,7 +289,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 
 @dispatched
 def silu(features: Any, beta: Any = 1.0) -> Tensor:
-    """x * sigmoid(beta * x).
+    """Compute x * sigmoid(beta * x).
 
     >>> tf.nn.silu([-1.0, 1.0]).numpy().round(4)
     array([-0.2689,  0.7311], dtype=float32)
@@ -306,7 +306,7 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
 
 @dispatched
 def softsign(features: TensorLike, name: str | None = None) -> Tensor:
-    """x / (1 + |x|).
+    """Compute x / (1 + |x|).
 
     >>> tf.nn.softsign([-1.0, 3.0]).numpy().tolist()
     [-0.5, 0.75]
@@ -316,7 +316,7 @@ def softsign(features: TensorLike, name: str | None = None) -> Tensor:
 
 
 def crelu(features: TensorLike, axis: Any = -1, name: str | None = None) -> Tensor:
-    """relu of x and of -x, side by side along an axis.
+    """Concatenate relu(x) and relu(-x) along an axis.
 
     >>> tf.nn.crelu([-1.0, 2.0]).numpy().tolist()
     [0.0, 2.0, 1.0, 0.0]

@@ -46,9 +46,9 @@ __all__ = [
 class TypeSpec(ABC):
     """A description of a value that consists of tensors.
 
-    A subclass says of which class the values are (`value_type`), how a value is taken apart (`_to_components`), put
-    together again (`_from_components`), what describes the parts (`_component_specs`), and what the specification
-    itself is made of (`_serialize`).
+    A subclass defines the class of the values (`value_type`), how to take a value apart (`_to_components`) and put it
+    together again (`_from_components`), the specifications of the parts (`_component_specs`), and what the
+    specification itself consists of (`_serialize`).
 
     >>> isinstance(tf.TensorSpec([2]), tf.TypeSpec), isinstance(tf.RaggedTensorSpec([2, None]), tf.TypeSpec)
     (True, True)
@@ -89,7 +89,7 @@ class TypeSpec(ABC):
         return cls(*serialization)
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a value, or all values of a specification, fit this one.
+        """Return whether a value, or every value of a specification, matches this one.
 
         Args:
           spec_or_value: A specification, or a value.
@@ -101,7 +101,7 @@ class TypeSpec(ABC):
         return type(self) is type(other) and self.__is_compatible(self._serialize(), other._serialize())
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether everything that fits this specification also fits `other`.
+        """Return whether everything that matches this specification also matches `other`.
 
         Args:
           other: A specification.
@@ -115,7 +115,7 @@ class TypeSpec(ABC):
         return len(mine) == len(theirs) and all(_is_subtype(a, b) for a, b in zip(mine, theirs, strict=True))
 
     def most_specific_common_supertype(self, others: Sequence[Any]) -> Self | None:
-        """The narrowest specification that covers this one and all `others`, or None.
+        """Return the narrowest specification that covers this one and all `others`, or None.
 
         Args:
           others: Specifications.
@@ -135,7 +135,7 @@ class TypeSpec(ABC):
         return self._deserialize(nest.pack_sequence_as(mine, common))
 
     def most_specific_compatible_type(self, other: Any) -> Self:
-        """The narrowest specification that covers both, or a ValueError.
+        """Return the narrowest specification that covers both; raise ValueError if there is none.
 
         Args:
           other: A specification.
@@ -326,7 +326,7 @@ def convert_variables_to_tensors(values: Any) -> Any:
 
 
 def type_spec_from_value(value: Any) -> Any:
-    """The specification of a tensor, ragged tensor, sparse tensor, dataset, or of what becomes a tensor.
+    """Return the specification of a tensor, ragged tensor, sparse tensor, dataset, or of a value that becomes a tensor.
 
     >>> import gradtape as tf
     >>> tf.type_spec_from_value(tf.ragged.constant([[1], [2, 3]]))

@@ -75,7 +75,7 @@ def _changed_letters(rows: list[bytes], change: Callable[[str], str]) -> list[by
 
 @elementwise
 def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
-    """Texts in lower case: ASCII letters only, or all letters with `encoding="utf-8"`.
+    """Convert strings to lower case: ASCII letters only, or all letters with `encoding="utf-8"`.
 
     >>> tf.strings.lower(["Hello", "É"], encoding="utf-8").numpy().tolist()
     [b'hello', b'\\xc3\\xa9']
@@ -85,7 +85,7 @@ def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
 
 @elementwise
 def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
-    """Texts in upper case: ASCII letters only, or all letters with `encoding="utf-8"`.
+    """Convert strings to upper case: ASCII letters only, or all letters with `encoding="utf-8"`.
 
     >>> tf.strings.upper(["Hello"]).numpy().tolist()
     [b'HELLO']
@@ -95,7 +95,7 @@ def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
 
 @elementwise
 def strip(input: Any, name: str | None = None) -> Any:
-    """Texts without ASCII whitespace at their ends.
+    """Remove ASCII whitespace from both ends of strings.
 
     >>> tf.strings.strip([" a b ", "c\\n"]).numpy().tolist()
     [b'a b', b'c']
@@ -109,7 +109,7 @@ def strip(input: Any, name: str | None = None) -> Any:
 # -- lengths and parts -----------------------------------------------------------------------------------------------
 @elementwise
 def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
-    """How many bytes each text has, or how many characters with `unit="UTF8_CHAR"`.
+    """Return the number of bytes in each string, or of characters with `unit="UTF8_CHAR"`.
 
     >>> tf.strings.length(["abc", "é"]).numpy().tolist(), tf.strings.length("é", unit="UTF8_CHAR").numpy().item()
     ([3, 2], 1)
@@ -123,9 +123,10 @@ def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
 
 @elementwise
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Any:
-    """The part of each text that starts at `pos` and has up to `len` bytes, or characters with `unit="UTF8_CHAR"`.
+    """Return the part of each string at `pos` with up to `len` bytes, or characters with `unit="UTF8_CHAR"`.
 
-    `pos` counts from the end if it is negative. `pos` and `len` have one shape, which broadcasts against the texts'.
+    `pos` counts from the end if it is negative. `pos` and `len` must have the same shape, which broadcasts with that of
+    the strings.
 
     >>> tf.strings.substr(["hello", "world"], 1, 3).numpy().tolist()
     [b'ell', b'orl']
@@ -178,7 +179,7 @@ def _positions(pos: Any, count: Any) -> tuple[ndarray, ndarray]:
 # -- joining ---------------------------------------------------------------------------------------------------------
 @kept_in_graph("strings.join")
 def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
-    """Join the texts of several tensors, element by element; scalars go with every element.
+    """Join the strings of several tensors elementwise; scalars broadcast.
 
     >>> tf.strings.join([["a", "b"], "!"], separator="-").numpy().tolist()
     [b'a-!', b'b-!']
@@ -229,7 +230,7 @@ def _same_rows(a: Any, b: Any) -> bool:
 def reduce_join(
     inputs: Any, axis: Any = None, keepdims: bool = False, separator: str = "", name: str | None = None
 ) -> Any:
-    """Join the texts along some axes, first along the first one that is given.
+    """Join the strings along some axes, starting with the first one given.
 
     >>> tf.strings.reduce_join([["a", "b"], ["c", "d"]], axis=1, separator="-").numpy().tolist()
     [b'a-b', b'c-d']
@@ -315,7 +316,7 @@ def _equal_places(rows: list[Any], between: bytes) -> Any:
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """Join the texts of each segment, in their order; a segment without texts is empty.
+    """Join the strings of each segment, in order; a segment without strings is empty.
 
     There is no separator behind empty texts at the beginning of a segment.
 
@@ -364,7 +365,7 @@ def _check_segments(texts: ndarray, where: ndarray, segments: ndarray, op: str) 
 
 # -- splitting -------------------------------------------------------------------------------------------------------
 def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
-    """Split texts: at whitespace, or at a separator. The parts of a text are a row of a `RaggedTensor`.
+    """Split strings at whitespace, or at a separator. The parts of a string are a row of a `RaggedTensor`.
 
     >>> tf.strings.split("a b  c").numpy().tolist()
     [b'a', b'b', b'c']
@@ -391,7 +392,7 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
 
 
 def bytes_split(input: Any, name: str | None = None) -> Any:
-    """The bytes of each text, each a text: a row of a `RaggedTensor`.
+    """Split each string into its bytes: a row of a `RaggedTensor`.
 
     >>> tf.strings.bytes_split(["hi", ""]).to_list()
     [[b'h', b'i'], []]
@@ -429,7 +430,7 @@ def _compiled(pattern: bytes, op: str) -> regex.Regex:
 
 @elementwise
 def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Any:
-    """Replace what matches a regular expression of RE2's syntax, everywhere or once in each text.
+    """Replace matches of an RE2 regular expression, everywhere or once in each string.
 
     >>> tf.strings.regex_replace(["a1b22"], "[0-9]+", "<\\\\0>").numpy().tolist()
     [b'a<1>b<22>']
@@ -444,7 +445,7 @@ def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool =
 
 @elementwise
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
-    """Whether a regular expression of RE2's syntax matches each text as a whole.
+    """Return whether an RE2 regular expression matches each string as a whole.
 
     >>> tf.strings.regex_full_match(["cat", "cats"], "c.t").numpy().tolist()
     [True, False]
@@ -485,7 +486,7 @@ def as_string(
     fill: str = "",
     name: str | None = None,
 ) -> Any:
-    """Numbers as texts, in the formats of C: `%f`, `%e` (scientific), `%g` (shortest), `%d`.
+    """Format numbers as strings, as in C: `%f`, `%e` (scientific), `%g` (shortest), `%d`.
 
     >>> tf.as_string([1.5, -2.0], precision=2).numpy().tolist()
     [b'1.50', b'-2.00']
@@ -536,7 +537,7 @@ def _check_format(dtype: DType, precision: int, scientific: bool, shortest: bool
 
 @kept_in_graph("strings.format")
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
-    """Put the values of tensors in the places of a template; of long axes the first and last `summarize` are shown.
+    """Insert the values of tensors into a template; long axes show the first and last `summarize` elements.
 
     >>> tf.strings.format("x = {}", (np.arange(10),)).numpy()
     b'x = [0 1 2 ... 7 8 9]'
@@ -592,7 +593,7 @@ def _in_buckets(input: Any, count: Any, op: str, hashed: Callable[[Packed], ndar
 
 @elementwise
 def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any:
-    """A bucket for each text by its hash, the same in every process and as in TensorFlow.
+    """Hash each string to a bucket; the same in every process and in TensorFlow.
 
     >>> tf.strings.to_hash_bucket(["hello", "world"], 10).numpy().tolist()
     [8, 1]
@@ -602,7 +603,7 @@ def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any
 
 @elementwise
 def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Any:
-    """A bucket for each text by FarmHash's Fingerprint64: the usual choice.
+    """Hash each string to a bucket with FarmHash's Fingerprint64, the usual choice.
 
     >>> tf.strings.to_hash_bucket_fast(["hello", "world"], 10).numpy().tolist()
     [6, 8]
@@ -612,7 +613,7 @@ def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -
 
 @elementwise
 def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | None = None) -> Any:
-    """A bucket for each text by SipHash with a key of two integers, against texts chosen to collide.
+    """Hash each string to a bucket with SipHash and a key of two integers, to resist strings chosen to collide.
 
     >>> tf.strings.to_hash_bucket_strong(["hello", "world"], 10, key=[1, 2]).numpy().tolist()
     [2, 0]
@@ -628,7 +629,7 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | No
 
 @kept_in_graph("strings.fingerprint")
 def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) -> Tensor:
-    """The eight bytes of a hash of each row of a tensor.
+    """Compute an eight-byte hash of each row of a tensor.
 
     >>> tf.fingerprint([[1, 2], [3, 4]]).numpy().tolist()
     [[76, 18, 253, 133, 168, 204, 240, 10], [254, 162, 60, 240, 103, 244, 53, 255]]
@@ -656,9 +657,9 @@ def ngrams(
     preserve_short_sequences: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Join every `ngram_width` neighbours along the last axis; of several widths, one width after the other.
+    """Join every `ngram_width` neighbors along the last axis; for several widths, one width after another.
 
-    `pad_values` are texts for the left and the right end, as many as the width needs, or `padding_width` at most.
+    `pad_values` are strings for the left and the right end, as many as the width needs, or at most `padding_width`.
 
     >>> tf.strings.ngrams(["a", "b", "c"], 2).numpy().tolist()
     [b'a b', b'b c']

@@ -58,7 +58,7 @@ __all__ = [
 
 
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
-    """Write a number, as float32. True if it was written; False without a writer.
+    """Write a number, as float32. Returns True if it was written, False without a writer.
 
     >>> import gradtape as tf, tempfile
     >>> writer = tf.summary.create_file_writer(tempfile.mkdtemp())
@@ -97,7 +97,7 @@ def _encoded(tag: str, tensor: bytes, plugin: str, content: bytes, description: 
 def histogram(
     name: str, data: TensorLike, step: Any = None, buckets: Any = None, description: str | None = None
 ) -> Tensor:
-    """Write the histogram of a tensor's values, in 30 buckets of equal width or as many as `buckets` says.
+    """Write the histogram of a tensor's values, in 30 (or `buckets`) buckets of equal width.
 
     >>> import gradtape as tf, tempfile
     >>> with tf.summary.create_file_writer(tempfile.mkdtemp()).as_default():
@@ -138,7 +138,7 @@ def image(
 ) -> Tensor:
     """Write the first `max_outputs` images of a batch [images, height, width, channels] as PNG files.
 
-    Floating-point pixels are between 0 and 1; others are clipped.
+    Floating-point pixels must be between 0 and 1; other values are clipped.
 
     >>> import gradtape as tf, tempfile
     >>> with tf.summary.create_file_writer(tempfile.mkdtemp()).as_default():
@@ -189,7 +189,7 @@ def _strings(texts: list[bytes], shape: tuple[int, ...]) -> bytes:
 
 # -- texts and sounds ------------------------------------------------------------------------------------------------
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
-    """Write texts, which TensorBoard shows as Markdown: a string or a tensor of strings.
+    """Write text, which TensorBoard shows as Markdown: a string or a tensor of strings.
 
     >>> import gradtape as tf, tempfile
     >>> with tf.summary.create_file_writer(tempfile.mkdtemp()).as_default():
@@ -214,7 +214,7 @@ def audio(
     encoding: str | None = None,
     description: str | None = None,
 ) -> Tensor:
-    """Write the first `max_outputs` sounds of a batch [sounds, time, channels] of float32 between -1 and 1, as WAV.
+    """Write the first `max_outputs` clips of a batch [clips, time, channels] of float32 between -1 and 1, as WAV.
 
     >>> import gradtape as tf, tempfile
     >>> with tf.summary.create_file_writer(tempfile.mkdtemp()).as_default():
@@ -248,7 +248,7 @@ def audio(
 
 # -- anything --------------------------------------------------------------------------------------------------------
 def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> Tensor:
-    """Write a tensor for a plugin of TensorBoard's, which `metadata` names. A function is called if it is written.
+    """Write a tensor for the TensorBoard plugin named in `metadata`. If it is a function, it is called when needed.
 
     >>> import gradtape as tf, tempfile
     >>> with tf.summary.create_file_writer(tempfile.mkdtemp()).as_default():

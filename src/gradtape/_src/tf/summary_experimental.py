@@ -20,7 +20,7 @@ _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 
 def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Tensor:
-    """Write a `tf.compat.v1.Summary` that is already in bytes.
+    """Write a serialized `tf.compat.v1.Summary`.
 
     >>> import gradtape as tf
     >>> bool(tf.summary.experimental.write_raw_pb(b"", step=1))
@@ -44,7 +44,7 @@ def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Tens
 
 @contextmanager
 def summary_scope(name: str | None, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
-    """A name scope for a kind of summary of your own; gives the tag for `tf.summary.write`, and the scope.
+    """Open a name scope for your own kind of summary; yields the tag for `tf.summary.write`, and the scope.
 
     >>> import gradtape as tf
     >>> with tf.name_scope("outer"), tf.summary.experimental.summary_scope("my plot") as (tag, scope):

@@ -19,7 +19,7 @@ __all__ = ["graph", "trace_export", "trace_off", "trace_on"]
 
 
 def graph(graph_data: Any) -> Tensor:
-    """Write a graph, which TensorBoard draws: `f.get_concrete_function(...).graph`. True if it was written.
+    """Write a graph for TensorBoard: `f.get_concrete_function(...).graph`. Returns True if it was written.
 
     >>> import gradtape as tf, tempfile
     >>> square = tf.function(lambda x: x * x).get_concrete_function(tf.constant(2.0))
@@ -66,7 +66,7 @@ def _on_concrete(function: Any) -> None:
 
 
 def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: str | None = None) -> None:
-    """Begin to collect the graphs of functions that are traced and, if `profiler`, a profile of what runs.
+    """Start to collect the graphs of functions that are traced and, with `profiler=True`, a profile.
 
     >>> import gradtape as tf, tempfile
     >>> tf.summary.trace_on()

@@ -34,7 +34,7 @@ current_writer: Callable[[], FileWriter | None] = _writer.get
 
 
 class SummaryWriter:
-    """Where summaries go: the base class of what `create_file_writer` and `create_noop_writer` return.
+    """The base class of the writers that `create_file_writer` and `create_noop_writer` return.
 
     >>> import tempfile
     >>> writer = tf.summary.create_file_writer(tempfile.mkdtemp())
@@ -58,15 +58,15 @@ class SummaryWriter:
         raise NotImplementedError
 
     def init(self) -> None:
-        """Nothing: a writer is ready when it is made."""
+        """Do nothing: a writer is ready when it is created."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Let every summary reach the file."""
+        """Write pending summaries to the file."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Write what is pending, and end."""
+        """Write pending summaries and close the writer."""
         raise NotImplementedError
 
 
@@ -120,7 +120,7 @@ class FileWriter(SummaryWriter):
                     yield self
 
     def init(self) -> None:
-        """Nothing: a writer is ready when it is made."""
+        """Do nothing: a writer is ready when it is created."""
         self._check_open()
 
     def flush(self) -> None:
@@ -131,7 +131,7 @@ class FileWriter(SummaryWriter):
             self._file.flush()
 
     def close(self) -> None:
-        """Write what is pending, and end."""
+        """Write pending summaries and close the writer."""
         if current_graph() is not None:
             _at_every_call(self.close)
         elif self._file is not None:
@@ -167,7 +167,7 @@ def _at_every_call(function: Callable[[], None]) -> None:
 
 # -- steps and conditions --------------------------------------------------------------------------------------------
 def set_step(step: Any) -> None:
-    """Set the default step of summaries; a variable is read for each summary.
+    """Set the default step of summaries; a variable is read again for each summary.
 
     >>> import gradtape as tf
     >>> tf.summary.experimental.set_step(5)
@@ -179,7 +179,7 @@ def set_step(step: Any) -> None:
 
 
 def get_step() -> Any:
-    """The step that `set_step` or `as_default` has set; None if there is none.
+    """Return the step set by `set_step` or `as_default`, or None.
 
     >>> import gradtape as tf
     >>> tf.summary.experimental.get_step() is None
@@ -233,7 +233,7 @@ def record_if(condition: Any) -> Iterator[None]:
 
 
 def should_record_summaries() -> Any:
-    """Whether summaries are written here: there is a writer, and `record_if` allows it.
+    """Return whether summaries are written: there is a writer, and `record_if` allows it.
 
     >>> import gradtape as tf
     >>> tf.summary.should_record_summaries()
@@ -317,7 +317,7 @@ def create_file_writer(
     experimental_trackable: bool = False,
     experimental_mesh: Any = None,
 ) -> SummaryWriter:
-    """A writer of a new event file in the folder `logdir`.
+    """Create a writer for a new event file in the directory `logdir`.
 
     Summaries reach the file when `max_queue` (10) of them are pending or `flush_millis` (two minutes) have passed, at
     `flush`, and when the writer is closed or the process ends.
@@ -338,7 +338,7 @@ def create_file_writer(
 
 
 def create_noop_writer() -> SummaryWriter:
-    """A writer that does nothing, for a program that writes summaries on one of its machines only.
+    """Create a writer that does nothing, for programs that write summaries on only one of their machines.
 
     >>> import gradtape as tf
     >>> with tf.summary.create_noop_writer().as_default():

@@ -105,17 +105,17 @@ class TensorArray:
 
     @property
     def dynamic_size(self) -> bool:
-        """Whether writing past the end extends it."""
+        """Whether writing past the end extends the array."""
         return self._dynamic_size
 
     @property
     def element_shape(self) -> TensorShape:
-        """The shape of an element, as far as it is known."""
+        """The shape of an element, which may be partially known."""
         return self._element_shape
 
     @property
     def flow(self) -> Tensor:
-        """A graph's way to order reads and writes; eager code needs none.
+        """None: graphs use it to order reads and writes, and eager code needs no order.
 
         >>> int(tf.size(tf.TensorArray("float32", size=1).flow))
         1
@@ -124,7 +124,7 @@ class TensorArray:
 
     @property
     def handle(self) -> None:
-        """A graph's name for the storage; there is none.
+        """None: graphs use it as a name for the storage.
 
         >>> tf.TensorArray("float32", size=1).handle is None
         True
@@ -132,7 +132,7 @@ class TensorArray:
         return None
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many elements there are."""
+        """Return the number of elements."""
         known: Any = len(self._tensors)
         if self._ragged is not None:
             known = self._ragged.size
@@ -150,7 +150,7 @@ class TensorArray:
 
     # -- one element -------------------------------------------------------------------------------------------------
     def read(self, index: Any, name: str | None = None) -> Tensor:
-        """The element at an index; unless clear_after_read is False, this once."""
+        """Return the element at an index, which is cleared unless `clear_after_read` is False."""
         if self._is_whole(index) and self._is_ragged:
             ragged = self._apart()
             return ragged.read(checked(_ELEMENTS, _number(index), size=ragged.size, verb="access"))
@@ -177,7 +177,7 @@ class TensorArray:
         return tensor
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
-        """Put a value at an index."""
+        """Write a value at an index."""
         tensor = self._accepted(value)
         if self._is_whole(index) and self._is_ragged:
             new, ragged, at = self._copy(), self._apart(), _number(index)
@@ -199,7 +199,7 @@ class TensorArray:
 
     # -- several elements --------------------------------------------------------------------------------------------
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements along a new first axis."""
+        """Stack all elements along a new first axis."""
         if self._ragged is not None:
             return self._ragged.stack()
         if self._whole is not None:
@@ -210,7 +210,7 @@ class TensorArray:
         return stack(self._all())
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
-        """Take over the slices of a tensor along its first axis."""
+        """Write the slices of a tensor along its first axis."""
         given = self._converted(value, strict=True)
         if not given.array.shape:
             raise ValueError(f"Cannot unstack a scalar into a TensorArray: {value!r}")
@@ -239,7 +239,7 @@ class TensorArray:
         return new
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
-        """The elements at some indices, along a new first axis."""
+        """Return the elements at the given indices, stacked along a new first axis."""
         where = _listed(indices)
         if current_graph() is None:
             return gather(self.stack(), where)
@@ -249,7 +249,7 @@ class TensorArray:
         return rows
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        """Put the slices of a tensor at some indices."""
+        """Write the slices of a tensor at the given indices."""
         given, where = self._converted(value, strict=True), _listed(indices)
         if not given.array.shape:
             raise ValueError(f"Cannot unstack a scalar into a TensorArray: {value!r}")
@@ -271,7 +271,7 @@ class TensorArray:
         return new
 
     def concat(self, name: str | None = None) -> Tensor:
-        """The elements end to end along their first axis."""
+        """Concatenate the elements along their first axis."""
         if self._ragged is not None:
             return self._ragged.concat()
         if self._whole is not None:
@@ -281,7 +281,7 @@ class TensorArray:
         return concat(self._all(), 0)
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """Take over pieces of a tensor, of these lengths along its first axis."""
+        """Write pieces of a tensor, with the given lengths along its first axis."""
         tensor, sizes = self._converted(value), shape_of(lengths)
         have = tuple(tensor.array.shape)
         if sum(sizes) != have[0]:
@@ -302,7 +302,7 @@ class TensorArray:
         return list(self._tensors) if self._whole is None else list(array.unstack(self._whole, axis=0))
 
     def identity(self) -> TensorArray:
-        """A copy of the TensorArray."""
+        """Return a copy of the TensorArray."""
         return self._copy()
 
     def close(self, name: str | None = None) -> None:
@@ -310,7 +310,7 @@ class TensorArray:
         self._tensors = []
 
     def grad(self, source: Any, flow: Any = None, name: str | None = None) -> Any:
-        """Not supported eagerly: tapes record reads and writes.
+        """Raise an error: tapes record reads and writes, so eager code needs no gradient arrays.
 
         >>> tf.TensorArray("float32", size=1).grad("source")
         Traceback (most recent call last):

@@ -22,10 +22,10 @@ _DELTA = 1.0 / 1024  # a power of two is added without rounding
 def compute_gradient(
     f: Callable[..., Any], x: Sequence[Any], delta: float | None = None
 ) -> tuple[tuple[np.ndarray[Any, Any], ...], tuple[np.ndarray[Any, Any], ...]]:
-    """The Jacobians of `f` at the arguments `x`, by the tape and by central differences with step `delta`.
+    """Compute the Jacobians of `f` at the arguments `x`, with the tape and with central differences of step `delta`.
 
-    Two tuples with a 2-D array for each argument: a row for each element of f's result, a column for each element of
-    the argument. A complex number counts as two elements, its real and its imaginary part.
+    The result is two tuples with a 2-D array for each argument: a row for each element of f's result, and a column for
+    each element of the argument. A complex number counts as two elements, its real and its imaginary part.
 
     >>> import gradtape as tf
     >>> theoretical, numeric = tf.test.compute_gradient(lambda x: x * x, [[1.0, 3.0]])
@@ -100,7 +100,7 @@ def _numeric(f: Callable[..., Any], arrays: list[Any], position: int, y: Tensor,
 
 # -- devices ---------------------------------------------------------------------------------------------------------
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
-    """Whether ops can run on a GPU, and on one of NVIDIA's with at least a compute capability such as (8, 0).
+    """Return whether ops can run on a GPU, with at least a compute capability such as (8, 0) if it is an NVIDIA GPU.
 
     >>> tf.test.is_gpu_available() == bool(tf.config.list_physical_devices("GPU"))
     True
@@ -116,7 +116,7 @@ def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any =
 
 
 def gpu_device_name() -> str:
-    """The name of a GPU, or "" where there is none.
+    """Return the name of a GPU, or "" if there is none.
 
     >>> tf.test.gpu_device_name() in ("", "/device:GPU:0")
     True
@@ -125,7 +125,7 @@ def gpu_device_name() -> str:
 
 
 def is_cpu_target_available(target: str) -> bool:
-    """Whether this machine has a CPU of this kind.
+    """Return whether this machine has a CPU of this kind.
 
     >>> import platform
     >>> tf.test.is_cpu_target_available("x86") == (platform.machine().lower() in ("x86_64", "amd64", "i386", "i686"))
@@ -139,7 +139,7 @@ def is_cpu_target_available(target: str) -> bool:
 
 
 def is_built_with_cuda() -> bool:
-    """Whether JAX's support for NVIDIA's GPUs is installed.
+    """Return whether JAX's support for NVIDIA GPUs is installed.
 
     >>> tf.test.is_built_with_cuda() in (True, False)
     True
@@ -148,7 +148,7 @@ def is_built_with_cuda() -> bool:
 
 
 def is_built_with_rocm() -> bool:
-    """Whether JAX's support for AMD's GPUs is installed.
+    """Return whether JAX's support for AMD GPUs is installed.
 
     >>> tf.test.is_built_with_rocm() in (True, False)
     True
@@ -157,7 +157,7 @@ def is_built_with_rocm() -> bool:
 
 
 def is_built_with_gpu_support() -> bool:
-    """Whether JAX's support for some kind of GPU is installed.
+    """Return whether JAX's support for some kind of GPU is installed.
 
     >>> tf.test.is_built_with_gpu_support() in (True, False)
     True
@@ -166,7 +166,7 @@ def is_built_with_gpu_support() -> bool:
 
 
 def is_built_with_xla() -> bool:
-    """Whether JAX, and XLA with it, is installed.
+    """Return whether JAX, and with it XLA, is installed.
 
     >>> tf.test.is_built_with_xla() in (True, False)
     True

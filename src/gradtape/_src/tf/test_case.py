@@ -119,7 +119,7 @@ class _EagerSession:
 
 
 class TestCase(Assertions):
-    """Python's `unittest.TestCase` with TensorFlow's assertions. Each test begins with the same random seeds.
+    """Python's `unittest.TestCase` with TensorFlow's assertions. Each test starts with the same random seeds.
 
     >>> import gradtape as tf, io, unittest
     >>> class SquareTest(tf.test.TestCase):
@@ -187,21 +187,21 @@ class TestCase(Assertions):
 
     # -- running -----------------------------------------------------------------------------------------------------
     def evaluate(self, tensors: Any) -> Any:
-        """Tensors, or a structure of them, as NumPy arrays. A function is called."""
+        """Convert tensors, or a structure of them, to NumPy arrays. Functions are called."""
         return evaluated(tensors)
 
     @contextmanager
     def session(
         self, graph: Any = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Iterator[Any]:
-        """A `with` block for code that expects a session; `run` returns the values of tensors."""
+        """Open a `with` block for code that expects a session; `run` returns the values of tensors."""
         yield _EagerSession()
 
     @contextmanager
     def cached_session(
         self, graph: Any = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Iterator[Any]:
-        """A `with` block for code that expects a session; `run` returns the values of tensors.
+        """Open a `with` block for code that expects a session; `run` returns the values of tensors.
 
         >>> with tf.test.TestCase().cached_session() as session:
         ...     session.run(tf.constant(3)).item()
@@ -210,13 +210,13 @@ class TestCase(Assertions):
         yield _EagerSession()
 
     def test_session(self, *args: Any, **kwargs: Any) -> Any:
-        """The older name of `session`, which looks like a test and is none."""
+        """Open a session: the older name of `session`, which looks like a test but is not one."""
         if self.id().endswith(".test_session"):
             self.skipTest("Not a test.")
         return self.session(*args, **kwargs)
 
     def checkedThread(self, target: Callable[..., Any], args: Any = None, kwargs: Any = None) -> _CheckedThread:
-        """A thread whose errors are errors of the test.
+        """Create a thread whose errors become errors of the test.
 
         >>> case = tf.test.TestCase()
         >>> case.setUp()
@@ -257,7 +257,7 @@ class TestCase(Assertions):
         self.fail(self._formatMessage(msg, text))
 
     def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None) -> None:
-        """Two structures of tensors or arrays have close numbers: |a - b| <= atol + rtol * |b|. NaN is close to NaN."""
+        """Assert that two structures of tensors or arrays are close: |a - b| <= atol + rtol * |b|. NaN equals NaN."""
         self._all_close(a, b, rtol, atol, msg, ())
 
     def _all_close(self, a: Any, b: Any, rtol: float, atol: float, msg: Any, path: tuple[Any, ...]) -> None:
@@ -279,7 +279,7 @@ class TestCase(Assertions):
             self._compared(a, b, functools.partial(_is_close, rtol=rtol, atol=atol), "not close", where)
 
     def assertNotAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None) -> None:
-        """Two tensors or arrays do not have close numbers."""
+        """Assert that two tensors or arrays are not close."""
         try:
             self.assertAllClose(a, b, rtol, atol)
         except AssertionError:
@@ -300,7 +300,7 @@ class TestCase(Assertions):
         bfloat16_atol: float = 1e-2,
         msg: Any = None,
     ) -> None:
-        """`assertAllClose` with tolerances for the less precise of two dtypes."""
+        """Assert closeness like `assertAllClose`, with tolerances for the less precise of two dtypes."""
         kinds = {as_dtype(self._array(x).dtype).name for x in (a, b)}
         for names, relative, absolute in (
             (("float32", "complex64"), float_rtol, float_atol),
@@ -312,7 +312,7 @@ class TestCase(Assertions):
         self.assertAllClose(a, b, rtol, atol, msg)
 
     def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
-        """Two tensors or arrays have equal elements; NaN is equal to NaN, and a str to its bytes."""
+        """Assert that two tensors or arrays have equal elements; NaN equals NaN, and a str equals its bytes."""
         if _is_ragged(a) or _is_ragged(b):
             one, other = _rows_of(a), _rows_of(b)
             self.assertEqual(_plain(one), _plain(other), msg)
@@ -320,7 +320,7 @@ class TestCase(Assertions):
         self._compared(a, b, _is_equal, "not equal", msg)
 
     def assertNotAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
-        """Two tensors or arrays do not have equal elements."""
+        """Assert that two tensors or arrays are not equal."""
         try:
             self.assertAllEqual(a, b)
         except AssertionError:
@@ -334,19 +334,19 @@ class TestCase(Assertions):
             self.fail(f"{text}: {wrong.size} of {values.size} elements are not, such as {wrong.ravel()[:10].tolist()}.")
 
     def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
-        """All elements are greater than a number."""
+        """Assert that all elements are greater than a number."""
         self._all(a, lambda x: x > comparison_target, f"All elements should be greater than {comparison_target}")
 
     def assertAllLess(self, a: Any, comparison_target: Any) -> None:
-        """All elements are less than a number."""
+        """Assert that all elements are less than a number."""
         self._all(a, lambda x: x < comparison_target, f"All elements should be less than {comparison_target}")
 
     def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
-        """All elements are at least a number."""
+        """Assert that all elements are at least a number."""
         self._all(a, lambda x: x >= comparison_target, f"All elements should be at least {comparison_target}")
 
     def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
-        """All elements are at most a number."""
+        """Assert that all elements are at most a number."""
         self._all(a, lambda x: x <= comparison_target, f"All elements should be at most {comparison_target}")
 
     def assertAllInRange(
@@ -357,7 +357,7 @@ class TestCase(Assertions):
         open_lower_bound: bool = False,
         open_upper_bound: bool = False,
     ) -> None:
-        """All elements are between two bounds, which count as well unless they are open."""
+        """Assert that all elements are between two bounds, which are included unless they are open."""
         if self._array(target).dtype.kind in "OSU":
             raise AssertionError("The value has no numbers to compare with bounds.")
 
@@ -369,28 +369,28 @@ class TestCase(Assertions):
         self._all(target, holds, f"All elements should be in {bounds}")
 
     def assertAllInSet(self, target: Any, expected_set: Any) -> None:
-        """All elements are in a set."""
+        """Assert that all elements are in a set."""
         self._all(target, lambda x: np.isin(x, list(expected_set)), f"All elements should be in {expected_set}")
 
     def assertNear(self, f1: Any, f2: Any, err: float, msg: Any = None) -> None:
-        """Two numbers differ by `err` at most."""
+        """Assert that two numbers differ by at most `err`."""
         if not (f1 == f2 or abs(f1 - f2) <= err):
             self.fail(f"{f1} != {f2} +/- {err}" + (f" ({msg})" if msg else ""))
 
     def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: Any = None) -> None:
-        """Two lists of numbers differ by `err` at most."""
+        """Assert that two lists of numbers differ by at most `err`."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for f1, f2 in zip(farray1, farray2, strict=True):
             self.assertNear(float(f1), float(f2), err, msg)
 
     def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: Any = None) -> None:
-        """The distance of two arrays is less than `err`."""
+        """Assert that the distance between two arrays is less than `err`."""
         difference = np.linalg.norm(self._array(ndarray1) - self._array(ndarray2))
         if not difference < err:
             self.fail(self._formatMessage(msg, f"The arrays differ by {difference}, not less than {err}."))
 
     def assertShapeEqual(self, input_a: Any, input_b: Any, msg: Any = None) -> None:
-        """Two arrays or tensors have one shape."""
+        """Assert that two arrays or tensors have the same shape."""
         for given in (input_a, input_b):
             if not isinstance(given, (ndarray, np.generic, Tensor, Variable)):
                 raise TypeError(f"`input` must be a numpy array or a Tensor, got {type(given).__name__}")
@@ -398,17 +398,17 @@ class TestCase(Assertions):
         self.assertEqual(one, other, self._formatMessage(msg, f"Shapes {one} and {other}"))
 
     def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
-        """Elements have a dtype; lists have that which an array of them gets."""
+        """Assert that elements have a dtype; for lists, the dtype of an array of them."""
         found, wanted = self._array(target).dtype, as_dtype(expected_dtype).numpy_dtype
         self.assertEqual(found, wanted, f"The dtype is {found}, not {wanted}.")
 
     def assertDeviceEqual(self, device1: Any, device2: Any, msg: Any = None) -> None:
-        """Two devices have one name, in whichever form it is written."""
+        """Assert that two names, in whichever form they are written, name the same device."""
         first, second = (DeviceSpec.from_string(str(d)).to_string() for d in (device1, device2))
         self.assertEqual(first, second, msg)
 
     def assertSameStructure(self, a: Any, b: Any, aname: str = "a", bname: str = "b", msg: Any = None) -> None:
-        """Two nested structures have the same lists, tuples and keys, and equal leaves."""
+        """Assert that two nested structures have the same lists, tuples and keys, and equal leaves."""
         try:
             nest.assert_same_structure(a, b)
         except (TypeError, ValueError) as error:
@@ -422,7 +422,7 @@ class TestCase(Assertions):
         msg: Any = None,
         relative_tolerance: float | None = None,
     ) -> None:
-        """Two messages are equal; the expected one may be their text.
+        """Assert that two messages are equal; the expected one may be given as text.
 
         >>> one = tf.train.Int64List(value=[1])
         >>> tf.test.TestCase().assertProtoEquals(one, tf.train.Int64List(value=[1]))
@@ -436,7 +436,7 @@ class TestCase(Assertions):
 
     # -- errors ------------------------------------------------------------------------------------------------------
     def assertRaisesWithPredicateMatch(self, exception_type: Any, expected_err_re_or_predicate: Any) -> Any:
-        """A `with` block raises an error that an expression matches, or for which a function is true."""
+        """Assert that a `with` block raises an error that matches an expression or a predicate."""
         accepts, wanted = expected_err_re_or_predicate, expected_err_re_or_predicate
         if not callable(accepts):
 
@@ -446,11 +446,11 @@ class TestCase(Assertions):
         return self._raising(exception_type, accepts, f"an error that matches {wanted!r}")
 
     def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
-        """A `with` block raises an error of an op that an expression matches."""
+        """Assert that a `with` block raises an op's error that matches a regular expression."""
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
     def assertRaisesIncompatibleShapesError(self, exception_type: Any = errors.InvalidArgumentError) -> Any:
-        """A `with` block raises an error about shapes that do not fit."""
+        """Assert that a `with` block raises an error about incompatible shapes."""
         words = r"(?i)incompatible shape|broadcast|dimensions must be equal|shapes? .* (not compatible|incompatible)"
         return self.assertRaisesWithPredicateMatch(exception_type, words)
 
@@ -558,7 +558,7 @@ class _CheckedThread:
 
 # -- decorators ------------------------------------------------------------------------------------------------------
 def disable_with_predicate(pred: Callable[[], bool], skip_message: str) -> Callable[[Any], Any]:
-    """Skip a test if a function is true when it runs.
+    """Skip a test if a function returns true when the test runs.
 
     >>> skipped = tf.test.disable_with_predicate(lambda: True, "not here")
     """
@@ -601,7 +601,7 @@ def assert_equal_graph_def(expected: Any, actual: Any) -> None:
 
 # -- benchmarks and running ------------------------------------------------------------------------------------------
 class Benchmark:
-    """A class of benchmarks: methods `benchmark…`, which `tf.test.main` runs if `--benchmarks=REGEX` names them.
+    """A class of benchmarks: methods named `benchmark…`, which `tf.test.main` runs if `--benchmarks=REGEX` matches.
 
     >>> class Sums(tf.test.Benchmark):
     ...     def benchmark_sum(self):
@@ -622,7 +622,7 @@ class Benchmark:
 
     @classmethod
     def is_abstract(cls) -> bool:
-        """Whether the class has no benchmarks."""
+        """Return whether the class has no benchmarks."""
         return not any(name.startswith("benchmark") for name in dir(cls))
 
     def _name(self) -> str:
@@ -646,7 +646,7 @@ class Benchmark:
         print(json.dumps({**line, **(extras or {}), **({"metrics": metrics} if metrics else {})}, default=str))
 
     def evaluate(self, tensors: Any) -> Any:
-        """Tensors, or a structure of them, as NumPy arrays."""
+        """Convert tensors, or a structure of them, to NumPy arrays."""
         return evaluated(tensors)
 
     def run_op_benchmark(

@@ -26,7 +26,7 @@ _BASE64 = re.compile(rb"(?:[\w-]{4})*(?:[\w-]{2}(?:==)?|[\w-]{3}=?)?", re.ASCII)
 
 @elementwise
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Any:
-    """Texts in the base64 that is safe in web addresses, without `=` at the end unless `pad`.
+    """Encode strings as web-safe base64, without `=` at the end unless `pad` is true.
 
     >>> tf.io.encode_base64(["hello"]).numpy().tolist()
     [b'aGVsbG8']
@@ -76,10 +76,10 @@ def decode_csv(
     select_cols: Sequence[int] | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """The columns of records of comma-separated values, a tensor for each.
+    """Parse records of comma-separated values into columns, one tensor for each.
 
-    `record_defaults` has the dtype of each column and the value of an empty field; an empty list means that the field
-    is required.
+    `record_defaults` contains the dtype of each column and the value of an empty field; an empty list means that the
+    field is required.
 
     >>> [column.numpy().tolist() for column in tf.io.decode_csv(["1,a", "2,"], [[0], ["?"]])]
     [[1, 2], [b'a', b'?']]

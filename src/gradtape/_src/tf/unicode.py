@@ -60,7 +60,7 @@ def unicode_decode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The code points of each text: a row of a `RaggedTensor`.
+    """Decode each string to its code points: a row of a `RaggedTensor`.
 
     >>> tf.strings.unicode_decode(["é!", ""], "UTF-8").to_list()
     [[233, 33], []]
@@ -83,7 +83,7 @@ def unicode_decode_with_offsets(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> tuple[Any, Any]:
-    """The code points of each text, and the byte at which each of them starts.
+    """Decode each string to its code points, and return the byte at which each of them starts.
 
     >>> codes, offsets = tf.strings.unicode_decode_with_offsets(["é!"], "UTF-8")
     >>> codes.to_list(), offsets.to_list()
@@ -102,7 +102,7 @@ def unicode_decode_with_offsets(
 def unicode_split(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD, name: str | None = None
 ) -> Any:
-    """The characters of each text, each a text: a row of a `RaggedTensor`.
+    """Split each string into its characters: a row of a `RaggedTensor`.
 
     >>> tf.strings.unicode_split("né", "UTF-8").numpy().tolist()
     [b'n', b'\\xc3\\xa9']
@@ -113,7 +113,7 @@ def unicode_split(
 def unicode_split_with_offsets(
     input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD, name: str | None = None
 ) -> tuple[Any, Any]:
-    """The characters of each text, and the byte at which each of them starts.
+    """Split each string into its characters, and return the byte at which each of them starts.
 
     >>> characters, offsets = tf.strings.unicode_split_with_offsets(["né"], "UTF-8")
     >>> characters.to_list(), offsets.to_list()
@@ -140,7 +140,7 @@ def unicode_transcode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Texts in another encoding: UTF-8, UTF-16-BE or UTF-32-BE.
+    """Convert strings to another encoding: UTF-8, UTF-16-BE or UTF-32-BE.
 
     >>> tf.strings.unicode_transcode(["é"], "UTF-8", "UTF-16-BE").numpy().tolist()
     [b'\\x00\\xe9']
@@ -162,7 +162,7 @@ def unicode_transcode(
 def unicode_encode(
     input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD, name: str | None = None
 ) -> Any:
-    """Texts of code points: each row of a tensor or a `RaggedTensor` becomes a text.
+    """Encode code points as strings: each row of a tensor or a `RaggedTensor` becomes a string.
 
     >>> tf.strings.unicode_encode([104, 233], "UTF-8").numpy()
     b'h\\xc3\\xa9'
@@ -202,7 +202,7 @@ def _encoded(
 
 @elementwise
 def unicode_script(input: Any, name: str | None = None) -> Any:
-    """The script of each code point, as ICU numbers them: 0 is common to many, 25 is Latin, -1 is none.
+    """Return the script of each code point, as numbered by ICU: 0 is common to many, 25 is Latin, -1 is none.
 
     >>> tf.strings.unicode_script([ord("a"), ord("1"), ord("я")]).numpy().tolist()
     [25, 0, 8]

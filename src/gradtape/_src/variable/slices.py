@@ -68,7 +68,7 @@ class IndexedUpdates:
     __slots__ = ()
 
     def sparse_read(self: Any, indices: Any, name: str | None = None) -> Tensor:
-        """Rows of the variable, with a sparse gradient.
+        """Return rows of the variable, with a sparse gradient.
 
         >>> v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
         >>> with tf.GradientTape() as tape:
@@ -80,7 +80,7 @@ class IndexedUpdates:
         return result
 
     def gather_nd(self: Any, indices: Any, name: str | None = None) -> Tensor:
-        """Elements or slices at coordinates.
+        """Return elements or slices at coordinates.
 
         >>> v = tf.Variable([[1, 2], [3, 4]])
         >>> v.gather_nd([[0, 1], [1, 0]]).numpy().tolist()
@@ -130,7 +130,7 @@ class IndexedUpdates:
         return _scatter(self, sparse_delta, "divide")
 
     def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """The larger of rows and slices.
+        """Replace rows by the elementwise maximum of rows and slices.
 
         >>> v = tf.Variable([1.0, 5.0])
         >>> v.scatter_max(tf.IndexedSlices(tf.constant([3.0, 3.0]), tf.constant([0, 1]))).numpy().tolist()
@@ -139,7 +139,7 @@ class IndexedUpdates:
         return _scatter(self, sparse_delta, "maximum")
 
     def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """The smaller of rows and slices.
+        """Replace rows by the elementwise minimum of rows and slices.
 
         >>> v = tf.Variable([1.0, 5.0])
         >>> v.scatter_min(tf.IndexedSlices(tf.constant([3.0, 3.0]), tf.constant([0, 1]))).numpy().tolist()
@@ -148,7 +148,7 @@ class IndexedUpdates:
         return _scatter(self, sparse_delta, "minimum")
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Replace rows by slices; of repeated rows the last stays.
+        """Replace rows with slices; if a row is repeated, the last slice is used.
 
         >>> v = tf.Variable([1.0, 2.0, 3.0])
         >>> v.scatter_update(tf.IndexedSlices(tf.constant([9.0]), tf.constant([1]))).numpy().tolist()
@@ -159,7 +159,7 @@ class IndexedUpdates:
     def batch_scatter_update(
         self: Any, sparse_delta: Any, use_locking: bool = False, name: str | None = None
     ) -> Variable:
-        """Replace rows, where leading axes of indices and variable correspond.
+        """Replace rows; the leading axes of indices and variable correspond.
 
         >>> v = tf.Variable([[1, 2], [3, 4]])
         >>> v.batch_scatter_update(tf.IndexedSlices(tf.constant([[9], [8]]), tf.constant([[0], [1]]))).numpy().tolist()
@@ -173,7 +173,7 @@ class IndexedUpdates:
 
     # -- coordinates -------------------------------------------------------------------------------------------------
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Add at coordinates.
+        """Add updates at coordinates.
 
         >>> v = tf.Variable([[1, 1], [1, 1]])
         >>> v.scatter_nd_add([[0, 0], [1, 1]], [5, 6]).numpy().tolist()
@@ -182,7 +182,7 @@ class IndexedUpdates:
         return _scatter_nd(self, indices, updates, "add")
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Subtract at coordinates.
+        """Subtract updates at coordinates.
 
         >>> v = tf.Variable([10, 10, 10])
         >>> v.scatter_nd_sub([[2], [2]], [1, 3]).numpy().tolist()
@@ -191,7 +191,7 @@ class IndexedUpdates:
         return _scatter_nd(self, indices, updates, "subtract")
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Replace at coordinates.
+        """Replace values at coordinates.
 
         >>> v = tf.Variable([0, 0, 0, 0])
         >>> v.scatter_nd_update([[1], [3]], [7, 9]).numpy().tolist()
@@ -200,7 +200,7 @@ class IndexedUpdates:
         return _scatter_nd(self, indices, updates, "set")
 
     def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """The larger of what is there and the updates, at coordinates.
+        """Replace values at coordinates by the maximum of the values and the updates.
 
         >>> v = tf.Variable([1, 5, 2])
         >>> v.scatter_nd_max([[0], [1]], [3, 3]).numpy().tolist()
@@ -209,7 +209,7 @@ class IndexedUpdates:
         return _scatter_nd(self, indices, updates, "maximum")
 
     def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """The smaller of what is there and the updates, at coordinates.
+        """Replace values at coordinates by the minimum of the values and the updates.
 
         >>> v = tf.Variable([1, 5, 2])
         >>> v.scatter_nd_min([[0], [1]], [3, 3]).numpy().tolist()

@@ -148,10 +148,10 @@ def _modes(synchronization: Any, aggregation: Any, name: Any) -> tuple[VariableS
 
 
 class Variable(IndexedUpdates, Operators):
-    """A tensor that can be assigned to. Tapes watch trainable variables automatically.
+    """A tensor that you can assign to. Tapes watch trainable variables automatically.
 
-    All readings share the variable's own identity, so that a gradient with respect to the variable adds up every
-    reading, before and after assignments.
+    All reads share the variable's own identity, so the gradient with respect to the variable sums over every read,
+    before and after assignments.
 
     >>> import gradtape as tf
     >>> v = tf.Variable([1.0, 2.0], name="v")
@@ -329,7 +329,7 @@ class Variable(IndexedUpdates, Operators):
         return tensor if tensor is not None and current_graph() is None else self._peek()
 
     def value(self) -> Tensor:
-        """The current value, as a tensor of its own that later assignments do not change.
+        """Return the current value as a new tensor that later assignments do not change.
 
         >>> v = tf.Variable(3.0)
         >>> v.value().numpy()
@@ -339,7 +339,7 @@ class Variable(IndexedUpdates, Operators):
         return result
 
     def read_value(self) -> Tensor:
-        """The current value, as a tensor of its own that later assignments do not change.
+        """Return the current value as a new tensor that later assignments do not change.
 
         >>> v = tf.Variable(1.0)
         >>> before = v.read_value()
@@ -350,7 +350,7 @@ class Variable(IndexedUpdates, Operators):
         return self.value()
 
     def numpy(self) -> ndarray:
-        """The current value as a NumPy array (a copy).
+        """Return the current value as a NumPy array (a copy).
 
         >>> tf.Variable([1.0, 2.0]).numpy()
         array([1., 2.], dtype=float32)
@@ -423,7 +423,7 @@ class Variable(IndexedUpdates, Operators):
         """
 
     def load(self, value: Any, session: Any = None) -> None:
-        """Replace the value: `assign`, under the name of sessions.
+        """Replace the value: `assign` under the name that sessions use.
 
         >>> v = tf.Variable(1.0)
         >>> v.load(5.0)
@@ -433,7 +433,7 @@ class Variable(IndexedUpdates, Operators):
         self.assign(value)
 
     def count_up_to(self, limit: int) -> Tensor:
-        """Add one, and return what it was; OutOfRangeError at the limit.
+        """Add one and return the previous value; raises OutOfRangeError at the limit.
 
         >>> import gradtape as tf
         >>> v = tf.Variable(3)
@@ -447,7 +447,7 @@ class Variable(IndexedUpdates, Operators):
         return before
 
     def eval(self, session: Any = None) -> Any:
-        """RuntimeError: there are no sessions; use `numpy`.
+        """Raise RuntimeError, because there are no sessions; use `numpy`.
 
         >>> tf.Variable(1.0).eval()
         Traceback (most recent call last):
@@ -457,7 +457,7 @@ class Variable(IndexedUpdates, Operators):
         raise RuntimeError("This operation is not supported when eager execution is enabled. Use numpy().")
 
     def get_shape(self) -> TensorShape:
-        """The shape, as `variable.shape`.
+        """Return the shape, like `variable.shape`.
 
         >>> tf.Variable([[1, 2]]).get_shape()
         TensorShape([1, 2])
@@ -465,7 +465,7 @@ class Variable(IndexedUpdates, Operators):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Merge more knowledge into the declared shape.
+        """Merge a shape into the declared shape.
 
         >>> v = tf.Variable([[1.0, 2.0]], shape=tf.TensorShape(None))
         >>> v.set_shape([None, 2])
@@ -476,7 +476,7 @@ class Variable(IndexedUpdates, Operators):
         self._may_grow = not self._declared_shape.is_fully_defined()
 
     def is_initialized(self, name: str | None = None) -> Tensor:
-        """Always true: a variable is created with its value.
+        """Return true: a variable is created with its value.
 
         >>> tf.Variable(1.0).is_initialized().numpy().item()
         True
@@ -484,7 +484,7 @@ class Variable(IndexedUpdates, Operators):
         return convert(True)
 
     def ref(self) -> Reference:
-        """A hashable reference to this very variable.
+        """Return a hashable reference to this variable.
 
         >>> v = tf.Variable(1.0)
         >>> {v.ref(): "learning rate"}[v.ref()]

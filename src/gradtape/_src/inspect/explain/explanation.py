@@ -69,9 +69,9 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Whether and how one source reaches the target, and if not, why.
+    """Whether and how one source is connected to the target and, if it is not, why.
 
-    `connected` is None where it cannot be known any more: another gradient call used the tape up.
+    `connected` is None if it can no longer be determined, because another gradient call used up the tape.
 
     >>> x = tf.constant(2.0)
     >>> with tf.GradientTape() as tape:
@@ -95,7 +95,7 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """One line: what is the matter with which source.
+        """One line that says what is wrong with which source.
 
         >>> x = tf.constant(2.0)
         >>> with tf.GradientTape() as tape:
@@ -110,7 +110,7 @@ class Explanation:
 
     @property
     def one_line(self) -> str:
-        """Reason, message and fix in one line, for warnings.
+        """Return the reason, the message and the fix in one line, for warnings.
 
         >>> x = tf.constant(2.0)
         >>> with tf.GradientTape() as tape:
@@ -167,7 +167,7 @@ class Explanation:
 
 
 class Explanations:
-    """The explanations of several sources: iterate over them, or index as the sources are indexed.
+    """The explanations of several sources; iterate over them, or index them like the sources.
 
     >>> import gradtape as tf
     >>> w = {"a": tf.Variable(1.0, name="a"), "b": tf.Variable(2.0, name="b")}

@@ -147,12 +147,13 @@ class _Tape(Tape):
 # -- what is said ----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, repr=False)
 class CertifiedOp:
-    """One op: what it did to the errors of its operands.
+    """One op, and what it did to the errors of its operands.
 
-    `condition` is the largest factor by which it magnifies relative errors of its operands in an element; `local` the
-    error that its own kernel made, in units of the last place of its largest result; `error` a bound on the absolute
-    error of each element after this op, and `relative` the largest of them beside the largest result. `digits` are the
-    decimal digits that are left, `lost` those that were lost here. `proved` is False if the bound is an estimate.
+    `condition` is the largest factor by which it magnifies relative errors of its operands in an element. `local` is
+    the error of its own kernel, in units of the last place of its largest result. `error` bounds the absolute error of
+    each element after this op, and `relative` is the largest of these bounds relative to the largest result. `digits`
+    is the number of decimal digits that remain, `lost` the number lost here. `proved` is False if the bound is an
+    estimate.
 
     >>> import gradtape as tf
     >>> from gradtape.testing import certify
@@ -175,7 +176,7 @@ class CertifiedOp:
 
     @property
     def digits(self) -> float:
-        """Decimal digits of the largest result that are certain.
+        """The number of decimal digits of the largest result that are guaranteed.
 
         >>> import gradtape as tf
         >>> from gradtape.testing import certify
@@ -191,7 +192,7 @@ class CertifiedOp:
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Report):
-    """What `certify` found; see there.
+    """The result of `certify`.
 
     >>> import gradtape as tf
     >>> from gradtape.testing import certify
@@ -221,7 +222,7 @@ class Certificate(Report):
 
     @property
     def estimated(self) -> tuple[str, ...]:
-        """The ops whose error is estimated and not proved, by name.
+        """The names of the ops whose error is estimated rather than proved.
 
         >>> import gradtape as tf
         >>> from gradtape.testing import certify
@@ -232,7 +233,7 @@ class Certificate(Report):
 
     @property
     def digits(self) -> float:
-        """Decimal digits of the gradient that are certain, of the worst argument.
+        """The number of decimal digits of the gradient that are guaranteed, for the worst argument.
 
         >>> import gradtape as tf
         >>> from gradtape.testing import certify
@@ -244,7 +245,7 @@ class Certificate(Report):
 
     @property
     def losses(self) -> list[CertifiedOp]:
-        """The ops at which digits were lost, the most first.
+        """The ops that lost digits, worst first.
 
         >>> import gradtape as tf
         >>> from gradtape.testing import certify
@@ -254,7 +255,7 @@ class Certificate(Report):
         return sorted([op for op in self.ops if op.lost > 0.05], key=lambda op: -op.lost)
 
     def tables(self) -> list[Table]:
-        """The table that is printed.
+        """Return the table that is printed.
 
         >>> import gradtape as tf
         >>> from gradtape.testing import certify
@@ -291,7 +292,7 @@ class Certificate(Report):
             yield f"Estimated, not proved: {', '.join(self.estimated)}."
 
     def to_svg(self, width: int = 720, height: int = 260) -> str:
-        """A picture: the certain digits after each op, forward and backward, with the largest losses named.
+        """Draw the digits that are guaranteed after each op, forward and backward, and name the largest losses.
 
         >>> import gradtape as tf
         >>> from gradtape.testing import certify
@@ -307,24 +308,24 @@ class Certificate(Report):
 def certify(f: Callable[..., Any], *args: Any, output_gradients: Any = None) -> Certificate:
     """Bound the rounding errors of a function's value and gradient, op by op.
 
-    The function runs once, and its gradient with respect to `args` is computed, both in the dtypes that they are in.
-    Then every op of both passes is computed again in interval arithmetic of double precision, which encloses what exact
-    arithmetic gives for the same arguments. Arguments, variables and constants count as exact.
+    `certify` runs the function once and computes its gradient with respect to `args`, both in their own dtypes. It then
+    evaluates every op of both passes again in double-precision interval arithmetic, which encloses the result of exact
+    arithmetic for the same arguments. Arguments, variables and constants count as exact.
 
     Args:
-      f: a function of tensors. It returns a tensor, or a structure of them, whose sum is differentiated.
-      args: structures of numbers, arrays, tensors or variables of a real floating dtype; others are passed on.
-      output_gradients: cotangents of the results, as in `GradientTape.gradient`.
+      f: A function of tensors that returns a tensor, or a structure of tensors, whose sum is differentiated.
+      args: Structures of numbers, arrays, tensors or variables of a real floating dtype; others are passed on.
+      output_gradients: Cotangents of the results, as in `GradientTape.gradient`.
 
     Returns:
-      A `Certificate`. `value` and `gradient` are what was computed, `value_error` and `gradient_error` bound the
-      absolute error of every element, `enclosure` holds the ends of an interval that contains the exact gradient. `ops`
-      has a row for each op with its condition number and the digits that are left, `losses` the rows where digits
-      were lost. `proved` is False if an op has no rule for intervals, and its error was estimated (`estimated` names
-      such ops); the page about certificates lists them.
+      A `Certificate`. `value` and `gradient` are the computed results, `value_error` and `gradient_error` bound the
+      absolute error of every element, and `enclosure` holds the ends of an interval that contains the exact gradient.
+      `ops` has a row for each op with its condition number and the digits that remain, and `losses` the rows where
+      digits were lost. `proved` is False if an op has no interval rule, so that its error was estimated; `estimated`
+      names such ops.
 
-    Functions with `tf.function` run op by op. Values that leave the program, by `.numpy()` or by a branch in Python,
-    count as exact from there on. Inside of a `tf.function` there are no numbers to analyse: certify raises.
+    `tf.function`s run op by op. Values that leave the program, through `.numpy()` or a Python branch, count as exact
+    from there on. Inside a `tf.function` there are no values to analyze, and `certify` raises an error.
 
     >>> import gradtape as tf
     >>> from gradtape.testing import certify

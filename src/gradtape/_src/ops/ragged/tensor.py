@@ -39,9 +39,9 @@ Values = Any
 class RaggedTensor:
     """A tensor with rows of different lengths.
 
-    `values` has the elements of all rows, one after the other, and `row_splits` where each row starts and ends. Where
-    the values are ragged themselves, there is more than one ragged dimension. Ops compute on the values, so gradients
-    flow through them.
+    `values` contains the elements of all rows, one after another, and `row_splits` the positions where each row starts
+    and ends. If the values are ragged themselves, there is more than one ragged dimension. Ops compute on the values,
+    so gradients flow through them.
 
     >>> import gradtape as tf
     >>> r = tf.ragged.constant([[1, 2], [], [3]])
@@ -97,7 +97,7 @@ class RaggedTensor:
     def from_row_splits(
         cls, values: TensorLike, row_splits: TensorLike, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Rows that start and end at these positions.
+        """Create rows that start and end at these positions.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_row_splits([3, 1, 4, 1, 5], [0, 2, 2, 5])
@@ -110,7 +110,7 @@ class RaggedTensor:
     def from_row_lengths(
         cls, values: TensorLike, row_lengths: TensorLike, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Rows of these lengths.
+        """Create rows with these lengths.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_row_lengths([3, 1, 4, 1, 5], [2, 0, 3])
@@ -123,7 +123,7 @@ class RaggedTensor:
     def from_row_starts(
         cls, values: TensorLike, row_starts: TensorLike, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Rows that start at these positions; each ends where the next one starts.
+        """Create rows that start at these positions; each ends where the next one starts.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_row_starts([3, 1, 4, 1, 5], [0, 2, 2])
@@ -137,7 +137,7 @@ class RaggedTensor:
     def from_row_limits(
         cls, values: TensorLike, row_limits: TensorLike, name: str | None = None, validate: bool = True
     ) -> RaggedTensor:
-        """Rows that end at these positions.
+        """Create rows that end at these positions.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_row_limits([3, 1, 4, 1, 5], [2, 2, 5])
@@ -155,7 +155,7 @@ class RaggedTensor:
         name: str | None = None,
         validate: bool = True,
     ) -> RaggedTensor:
-        """Rows given by the number of the row of each value; these numbers do not decrease.
+        """Create rows from the row number of each value; these numbers must not decrease.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_value_rowids([3, 1, 4, 1, 5], [0, 0, 2, 2, 2], nrows=4)
@@ -177,7 +177,7 @@ class RaggedTensor:
         validate: bool = True,
         name: str | None = None,
     ) -> RaggedTensor:
-        """Rows of one length. The dimension is still one of the ragged ones, but its size is known.
+        """Create rows of equal length. The dimension still counts as ragged, but its size is known.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_uniform_row_length([1, 2, 3, 4], 2).shape
@@ -192,7 +192,7 @@ class RaggedTensor:
     def from_nested_row_splits(
         cls, flat_values: TensorLike, nested_row_splits: Any, name: str | None = None, validate: bool = True
     ) -> Any:
-        """Several ragged dimensions, the outermost first.
+        """Create a tensor with several ragged dimensions from their row splits, outermost first.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 1, 2], [0, 2, 3]])
@@ -205,7 +205,7 @@ class RaggedTensor:
     def from_nested_row_lengths(
         cls, flat_values: TensorLike, nested_row_lengths: Any, name: str | None = None, validate: bool = True
     ) -> Any:
-        """Several ragged dimensions by their row lengths, the outermost first."""
+        """Create a tensor with several ragged dimensions from their row lengths, outermost first."""
         return _nested(cls.from_row_lengths, flat_values, nested_row_lengths, "nested_row_lengths", validate)
 
     @classmethod
@@ -218,7 +218,7 @@ class RaggedTensor:
         name: str | None = None,
         validate: bool = True,
     ) -> Any:
-        """Several ragged dimensions by the row numbers of their values, the outermost first."""
+        """Create a tensor with several ragged dimensions from the row numbers of their values, outermost first."""
         levels = _levels(nested_value_rowids, "nested_value_rowids")
         counts = [None] * len(levels) if nested_nrows is None else _levels(nested_nrows, "nested_nrows")
         if len(counts) != len(levels):
@@ -242,7 +242,7 @@ class RaggedTensor:
         name: str | None = None,
         row_splits_dtype: Any = dtypes.int64,
     ) -> RaggedTensor:
-        """The rows of a dense tensor: whole, the first `lengths` of each, or without the padding at their ends.
+        """Convert a dense tensor: whole rows, the first `lengths` elements of each, or rows without trailing padding.
 
         >>> import gradtape as tf
         >>> x = [[5, 7, 0], [0, 3, 0], [6, 0, 0]]
@@ -267,7 +267,7 @@ class RaggedTensor:
     def from_sparse(
         cls, st_input: SparseTensor, name: str | None = None, row_splits_dtype: Any = dtypes.int64
     ) -> RaggedTensor:
-        """The rows of a sparse matrix whose elements stand at the beginning of each row.
+        """Convert a sparse matrix whose elements are at the beginning of each row.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_sparse(tf.SparseTensor([[0, 0], [2, 0], [2, 1]], [1, 2, 3], [3, 2]))
@@ -293,7 +293,7 @@ class RaggedTensor:
     # -- what it is --------------------------------------------------------------------------------------------------
     @property
     def values(self) -> Any:
-        """The elements of all rows: a tensor, or a ragged tensor where there are more ragged dimensions."""
+        """The elements of all rows: a tensor, or a ragged tensor if there are more ragged dimensions."""
         return self._values
 
     @property
@@ -307,7 +307,7 @@ class RaggedTensor:
 
     @property
     def row_splits(self) -> Tensor:
-        """Where each row starts, and the number of values."""
+        """The position where each row starts, followed by the number of values."""
         return self._partition.row_splits
 
     @property
@@ -326,7 +326,7 @@ class RaggedTensor:
 
     @property
     def uniform_row_length(self) -> Tensor | None:
-        """The length of all rows, if the tensor was made that way."""
+        """The length of all rows, if the tensor was created with a uniform row length."""
         length = self._partition.uniform
         return None if length is None else wrap(np.array(length, self._partition.dtype))
 
@@ -346,7 +346,7 @@ class RaggedTensor:
         return TensorShape([*outer, *self.flat_values.shape[1:]])
 
     def get_shape(self) -> TensorShape:
-        """The shape, as `tensor.shape`.
+        """Return the shape, like `tensor.shape`.
 
         >>> tf.ragged.constant([[1], [2, 3]]).get_shape()
         TensorShape([2, None])
@@ -359,12 +359,12 @@ class RaggedTensor:
 
     @hosted
     def nrows(self, out_type: Any = None, name: str | None = None) -> Tensor:
-        """The number of rows."""
+        """Return the number of rows."""
         return self._sizes(np.array(self._partition.count), out_type)
 
     @hosted
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """The length of each row; along another axis, of the rows there.
+        """Return the length of each row, or of the rows along another axis.
 
         >>> import gradtape as tf
         >>> tf.ragged.constant([[[1, 2], [3]], []]).row_lengths(axis=2)
@@ -384,27 +384,27 @@ class RaggedTensor:
 
     @hosted
     def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
-        """The row lengths of all ragged dimensions, the outermost first."""
+        """Return the row lengths of all ragged dimensions, outermost first."""
         return tuple([self._sizes(partition.lengths) for partition in self._partitions])
 
     @hosted
     def row_starts(self, name: str | None = None) -> Tensor:
-        """Where each row starts."""
+        """Return where each row starts."""
         return self._sizes(self._partition.starts)
 
     @hosted
     def row_limits(self, name: str | None = None) -> Tensor:
-        """Where each row ends."""
+        """Return where each row ends."""
         return self._sizes(self._partition.limits)
 
     @hosted
     def value_rowids(self, name: str | None = None) -> Tensor:
-        """The number of the row of each value."""
+        """Return the row number of each value."""
         return self._sizes(self._partition.rowids)
 
     @hosted
     def nested_value_rowids(self, name: str | None = None) -> tuple[Tensor, ...]:
-        """The row numbers of the values of all ragged dimensions, the outermost first."""
+        """Return the row numbers of the values of all ragged dimensions, outermost first."""
         return tuple([self._sizes(partition.rowids) for partition in self._partitions])
 
     def _sizes(self, numbers: ndarray, out_type: Any = None) -> Tensor:
@@ -413,7 +413,7 @@ class RaggedTensor:
 
     @hosted
     def bounding_shape(self, axis: Any = None, name: str | None = None, out_type: Any = None) -> Tensor:
-        """The shape of the smallest dense tensor that has room for every row.
+        """Return the shape of the smallest dense tensor that can hold every row.
 
         >>> import gradtape as tf
         >>> tf.ragged.constant([[1, 2, 3], [4]]).bounding_shape().numpy().tolist()
@@ -435,7 +435,7 @@ class RaggedTensor:
     # -- the same rows with other values -----------------------------------------------------------------------------
     @hosted
     def with_values(self, new_values: Any) -> RaggedTensor:
-        """Other values in the same rows.
+        """Return a tensor with the same rows and other values.
 
         >>> import gradtape as tf
         >>> tf.ragged.constant([[1, 2], [3]]).with_values([7, 8, 9])
@@ -449,7 +449,7 @@ class RaggedTensor:
 
     @hosted
     def with_flat_values(self, new_values: Any) -> RaggedTensor:
-        """Other innermost values in the same rows."""
+        """Return a tensor with the same rows and other innermost values."""
         if type(self._values) is RaggedTensor:
             return _new(self._values.with_flat_values(new_values), self._partition)
         return self.with_values(new_values)
@@ -461,7 +461,7 @@ class RaggedTensor:
 
     @hosted
     def with_row_splits_dtype(self, dtype: Any) -> RaggedTensor:
-        """The same rows with row splits of another integer dtype."""
+        """Return the same tensor with row splits of another integer dtype."""
         wanted, values = partitions.dtype_of(dtype), self._values
         if wanted == self._partition.dtype:
             return self
@@ -470,7 +470,7 @@ class RaggedTensor:
 
     @hosted
     def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
-        """Dimensions from one to another as one dimension.
+        """Merge the dimensions from one to another into one.
 
         >>> import gradtape as tf
         >>> tf.ragged.constant([[[1, 2], [3]], [[4]]]).merge_dims(1, 2)
@@ -485,9 +485,9 @@ class RaggedTensor:
     # -- out to dense, sparse, NumPy and Python ----------------------------------------------------------------------
     @hosted
     def to_tensor(self, default_value: Any = None, name: str | None = None, shape: Any = None) -> Tensor:
-        """A dense tensor, in which `default_value` (0) stands behind the end of short rows.
+        """Convert to a dense tensor, in which short rows are padded with `default_value` (0).
 
-        `shape` cuts or pads the result; None in it stands for what the rows need.
+        `shape` cuts or pads the result; None in it means as much as the rows need.
 
         >>> import gradtape as tf
         >>> tf.ragged.constant([[1, 2], [], [3]]).to_tensor(-1).numpy().tolist()
@@ -511,7 +511,7 @@ class RaggedTensor:
 
     @hosted
     def to_sparse(self, name: str | None = None) -> SparseTensor:
-        """The elements as a sparse tensor.
+        """Convert to a sparse tensor.
 
         >>> import gradtape as tf
         >>> tf.ragged.constant([[1, 2], [], [3]]).to_sparse().indices.numpy().tolist()
@@ -530,7 +530,7 @@ class RaggedTensor:
         return SparseTensor(wrap(where), flat, wrap(np.array(sizes, np.int64)))
 
     def numpy(self) -> ndarray:
-        """An object array of the rows; if all rows have one length, an ordinary array.
+        """Return an object array of the rows or, if all rows have the same length, an ordinary array.
 
         >>> import gradtape as tf
         >>> tf.ragged.constant([[1, 2], [3, 4]]).numpy().tolist()
@@ -549,7 +549,7 @@ class RaggedTensor:
         return found
 
     def to_list(self) -> list[Any]:
-        """Nested lists.
+        """Return nested lists.
 
         >>> import gradtape as tf
         >>> tf.RaggedTensor.from_row_lengths([1, 2, 3], [2, 1]).to_list()
@@ -561,7 +561,7 @@ class RaggedTensor:
         return [flat[start:stop] for start, stop in itertools.pairwise(splits)]
 
     def consumers(self) -> list[Any]:
-        """The ops of a graph that use this tensor: none, when running eagerly.
+        """Return the graph ops that use this tensor: none, in eager mode.
 
         >>> tf.ragged.constant([[1]]).consumers()
         []
@@ -756,7 +756,7 @@ class RaggedTensorSpec:
 
     @classmethod
     def from_value(cls, value: Any) -> RaggedTensorSpec:
-        """The specification of a ragged tensor."""
+        """Return the specification of a ragged tensor."""
         if not isinstance(value, RaggedTensor):
             raise AttributeError(f"'{type(value).__name__}' object has no attribute 'flat_values': it is not ragged.")
         return cls(value.shape, value.dtype, value.ragged_rank, value._partition.dtype)
@@ -783,7 +783,7 @@ class RaggedTensorSpec:
 
     @property
     def flat_values_spec(self) -> Any:
-        """The specification of the flat values, if they are no plain tensor."""
+        """The specification of the flat values, if they are not a plain tensor."""
         return self._flat_values_spec
 
     @property
@@ -793,7 +793,7 @@ class RaggedTensorSpec:
 
     @property
     def value_type(self) -> type:
-        """The class of the values: without ragged dimensions they are tensors."""
+        """The class of the values, which are tensors if there are no ragged dimensions."""
         return RaggedTensor if self._ragged_rank > 0 else Tensor
 
     @property
@@ -801,7 +801,7 @@ class RaggedTensorSpec:
         return self._dtype, self._ragged_rank, self._row_splits_dtype
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Whether a ragged tensor, or another specification, could be one of these."""
+        """Return whether a ragged tensor, or another specification, matches this one."""
         other = spec_or_value
         if isinstance(other, RaggedTensor):
             other = other._type_spec
@@ -814,7 +814,7 @@ class RaggedTensorSpec:
         )
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether everything that fits this specification also fits another."""
+        """Return whether everything that matches this specification also matches another."""
         return (
             isinstance(other, RaggedTensorSpec)
             and self._facts == other._facts
@@ -822,7 +822,7 @@ class RaggedTensorSpec:
         )
 
     def most_specific_common_supertype(self, others: Any) -> RaggedTensorSpec | None:
-        """The narrowest specification that covers this one and all others, or None."""
+        """Return the narrowest specification that covers this one and all others, or None."""
         shape = self._shape
         for other in others:
             if not isinstance(other, RaggedTensorSpec) or self._facts != other._facts:
@@ -831,7 +831,7 @@ class RaggedTensorSpec:
         return RaggedTensorSpec(shape, *self._facts)
 
     def most_specific_compatible_type(self, other: Any) -> RaggedTensorSpec:
-        """The narrowest specification that covers both, or a ValueError."""
+        """Return the narrowest specification that covers both; raise ValueError if there is none."""
         common = self.most_specific_common_supertype([other])
         if common is None:
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")

@@ -42,9 +42,9 @@ def cast(x: SparseTensor, dtype: Any, name: str | None = None) -> SparseTensor: 
 @overload
 def cast(x: IndexedSlices, dtype: Any, name: str | None = None) -> IndexedSlices: ...
 def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | None = None) -> Any:
-    """Convert to another dtype. Conversion to integers truncates towards zero; integers wrap around in a smaller dtype.
+    """Convert to another dtype. Conversion to integers truncates toward zero; integers wrap around in a smaller dtype.
 
-    Floating-point numbers beyond the range of an integer dtype become its largest or smallest number, and NaN 0.
+    Floating-point numbers beyond the range of an integer dtype become its largest or smallest number; NaN becomes 0.
 
     >>> tf.cast([1.7, -1.7, 300.0], "int8").numpy().tolist()
     [1, -1, 127]
@@ -68,7 +68,7 @@ def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | N
 def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
     """Convert to another dtype, after clipping to the range of that dtype.
 
-    For complex numbers each part is clipped, or only the real part if the new dtype is real.
+    For complex numbers, each part is clipped, or only the real part if the new dtype is real.
 
     >>> tf.saturate_cast([300.0, -1.0, 7.5], "uint8").numpy().tolist()
     [255, 0, 7]
@@ -110,7 +110,7 @@ def identity(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
 def identity(input: IndexedSlices, name: str | None = None) -> IndexedSlices: ...
 @dispatched
 def identity(input: Any, name: str | None = None) -> Any:
-    """A copy of the tensor; within `tf.device`, on that device.
+    """Copy the tensor; inside `tf.device`, to that device.
 
     >>> v = tf.Variable(1.0)
     >>> copy = tf.identity(v)
@@ -133,7 +133,7 @@ def stop_gradient(input: TensorLike | IndexedSlices, name: str | None = None) ->
 def stop_gradient(input: SparseTensor, name: str | None = None) -> SparseTensor: ...
 @dispatched
 def stop_gradient(input: Any, name: str | None = None) -> Any:
-    """The same values, with no gradient.
+    """Return the same values, and treat them as constants in gradients.
 
     >>> x = tf.Variable(3.0)
     >>> with tf.GradientTape() as tape:
@@ -148,7 +148,7 @@ def stop_gradient(input: Any, name: str | None = None) -> Any:
 
 
 def is_tensor(x: TensorLike | SparseTensor | IndexedSlices) -> bool:
-    """Whether x is a tensor, dense or sparse, a variable, or IndexedSlices.
+    """Return whether x is a tensor, dense or sparse, a variable, or IndexedSlices.
 
     >>> tf.is_tensor(tf.constant(1)), tf.is_tensor(np.ones(2))
     (True, False)
@@ -159,7 +159,7 @@ def is_tensor(x: TensorLike | SparseTensor | IndexedSlices) -> bool:
 
 @dispatched
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
-    """Complex numbers from their real and imaginary parts, both float32 or both float64.
+    """Create complex numbers from their real and imaginary parts, both float32 or both float64.
 
     >>> tf.complex(1.0, -2.0).numpy().item()
     (1-2j)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
-    """A tensor with a copy of a Python or NumPy value.
+    """Create a tensor with a copy of a Python or NumPy value.
 
     >>> tf.constant([1, 2]).dtype, tf.constant(0.5).dtype
     (tf.int32, tf.float32)
@@ -81,7 +81,7 @@ def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str 
 
 @dispatched
 def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
-    """A tensor of zeros.
+    """Create a tensor of zeros.
 
     >>> tf.zeros([2, 3], tf.int32).numpy().tolist()
     [[0, 0, 0], [0, 0, 0]]
@@ -91,7 +91,7 @@ def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any
 
 @dispatched
 def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Tensor:
-    """A tensor of ones.
+    """Create a tensor of ones.
 
     >>> tf.ones([2, 3], tf.int32).numpy().tolist()
     [[1, 1, 1], [1, 1, 1]]
@@ -129,7 +129,7 @@ def _collected(shape: Any) -> Any:
 
 @dispatched
 def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:
-    """A tensor filled with one value, which has a gradient.
+    """Create a tensor filled with one value, which has a gradient.
 
     >>> tf.fill([2], 7).numpy().tolist()
     [7, 7]
@@ -147,7 +147,7 @@ def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = No
 
 @dispatched
 def zeros_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
-    """Zeros with the shape of another tensor.
+    """Create a tensor of zeros with the shape of another tensor.
 
     >>> tf.zeros_like([[5.0, 6.0]]).numpy().tolist()
     [[0.0, 0.0]]
@@ -157,7 +157,7 @@ def zeros_like(input: TensorLike, dtype: Any = None, name: str | None = None, la
 
 @dispatched
 def ones_like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
-    """Ones with the shape of another tensor.
+    """Create a tensor of ones with the shape of another tensor.
 
     >>> tf.ones_like([[5, 6]]).numpy().tolist()
     [[1, 1]]
@@ -176,7 +176,7 @@ def _like(value: int, input: Any, dtype: Any) -> Tensor:
 def eye(
     num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = float32, name: str | None = None
 ) -> Tensor:
-    """The identity matrix, or a batch of them.
+    """Create an identity matrix, or a batch of them.
 
     >>> tf.linalg.eye(2, 3).numpy().tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
@@ -210,7 +210,7 @@ def positions(count: Any, dtype: Any = np.int32) -> Tensor:
 def range(
     start: TensorLike, limit: Any = None, delta: TensorLike = 1, dtype: Any = None, name: str = "range"
 ) -> Tensor:
-    """Numbers from start (0) up to limit, in steps of delta.
+    """Return numbers from start (0) up to limit, in steps of delta.
 
     >>> tf.range(5, 0, -2).numpy().tolist()
     [5, 3, 1]
@@ -274,7 +274,7 @@ def _check_range(first: Any, last: Any, step: Any) -> None:
 
 
 def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
-    """`num` evenly spaced values, both ends included.
+    """Return `num` evenly spaced values, including both ends.
 
     >>> tf.linspace(0.0, 1.0, 5).numpy().tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -321,7 +321,7 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """One-hot encoding along a new axis (the last by default): `on_value` at the index, `off_value` elsewhere.
+    """Encode indices as one-hot vectors along a new axis (default: last): `on_value` at the index, else `off_value`.
 
     >>> tf.one_hot([0, 2], 3).numpy().tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]

@@ -73,7 +73,7 @@ def gather(
 def gather_nd(
     params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
 ) -> Tensor:
-    """Elements or slices at coordinates (the last axis of indices); with the policy IGNORE, zeros for those outside.
+    """Return elements or slices at coordinates (the last axis of indices); with IGNORE, zeros for those out of range.
 
     >>> tf.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).numpy().tolist()
     [2, 3]
@@ -122,7 +122,7 @@ def _check_batch_dims(params: tuple[int, ...], indices: tuple[int, ...], batch_d
 
 
 def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: str = "boolean_mask") -> Tensor:
-    """The elements where a mask is true.
+    """Return the elements where a mask is true.
 
     >>> tf.boolean_mask([10, 20, 30], [True, False, True]).numpy().tolist()
     [10, 30]

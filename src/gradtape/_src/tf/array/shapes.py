@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 # -- shapes and sizes ------------------------------------------------------------------------------------------------
 @dispatched
 def shape(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
-    """The shape as a tensor.
+    """Return the shape as a tensor.
 
     >>> tf.shape([[1, 2, 3]]).numpy().tolist()
     [1, 3]
@@ -63,7 +63,7 @@ def shape(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str |
 
 @dispatched
 def size(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | None = None) -> Tensor:
-    """The number of elements as a tensor.
+    """Return the number of elements as a tensor.
 
     >>> tf.size([[1, 2, 3]]).numpy().item()
     3
@@ -78,7 +78,7 @@ def size(input: TensorLike | SparseTensor, out_type: Any = "int32", name: str | 
 
 @dispatched
 def rank(input: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
-    """The number of axes as a tensor.
+    """Return the number of axes as a tensor.
 
     >>> tf.rank([[1, 2], [3, 4]]).numpy().item()
     2
@@ -89,7 +89,7 @@ def rank(input: TensorLike | SparseTensor, name: str | None = None) -> Tensor:
 
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
-    """The shape of an elementwise op on two shapes.
+    """Return the shape of an elementwise op on two shapes.
 
     >>> tf.broadcast_static_shape(tf.TensorShape([2, 1]), tf.TensorShape([3]))
     TensorShape([2, 3])
@@ -117,7 +117,7 @@ def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> Tensor
 
 
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
-    """The shape of an elementwise op on two shapes, as a tensor.
+    """Return the shape of an elementwise op on two shapes, as a tensor.
 
     >>> tf.broadcast_dynamic_shape([2, 1], [1, 3]).numpy().tolist()
     [2, 3]
@@ -137,7 +137,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
 
 
 def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
-    """Returns x, after checking that its shape is compatible.
+    """Return x after checking that its shape is compatible.
 
     >>> tf.ensure_shape([[1, 2]], [None, 2]).numpy().tolist()
     [[1, 2]]
@@ -464,7 +464,7 @@ def _members(values: Any) -> list[Any]:
 
 @dispatched
 def unstack(value: TensorLike, num: int | None = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
-    """The slices along an axis, as a list.
+    """Return the slices along an axis, as a list.
 
     >>> [row.numpy().tolist() for row in tf.unstack([[1, 2], [3, 4]])]
     [[1, 2], [3, 4]]
@@ -554,7 +554,7 @@ def _split_sizes(given: Any) -> Any:
 def where(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None, name: str | None = None
 ) -> Tensor:
-    """x where the condition is true, y elsewhere; without x and y, the coordinates where it is true.
+    """Select x where the condition is true and y elsewhere; without x and y, return the coordinates where it is true.
 
     >>> tf.where([True, False], [1, 2], [10, 20]).numpy().tolist()
     [1, 20]

@@ -40,7 +40,7 @@ def cond(
     false_fn: Callable[[], Any] | None = None,
     name: str | None = None,
 ) -> Any:
-    """The result of one of two functions.
+    """Return the result of one of two functions.
 
     >>> x = tf.constant(3.0)
     >>> float(tf.cond(x > 0, lambda: x * 2, lambda: -x))
@@ -99,7 +99,7 @@ def case(
     strict: bool = False,
     name: str = "case",
 ) -> Any:
-    """The result of the first function whose condition is true.
+    """Return the result of the first function whose condition is true.
 
     >>> x = tf.constant(3)
     >>> tf.case([(x < 2, lambda: "small"), (x < 5, lambda: "middle")], default=lambda: "large")
@@ -190,7 +190,7 @@ def switch_case(
     name: str = "switch_case",
 ) -> R: ...
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
-    """The result of function number `branch_index`; of the default (or the last one) if there is no such number.
+    """Return the result of function number `branch_index`, or of the default (or last) one if there is no such number.
 
     >>> tf.switch_case(tf.constant(1), [lambda: "a", lambda: "b"])
     'b'

@@ -61,7 +61,7 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """`fn(accumulated, row)` over the rows from the first to the last; the last result.
+    """Call `fn(accumulated, row)` for the rows from first to last, and return the last result.
 
     >>> int(tf.foldl(lambda a, x: 2 * a + x, tf.constant([1, 2, 3])))
     11
@@ -108,7 +108,7 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """`fn(accumulated, row)` over the rows from the last to the first; the last result.
+    """Call `fn(accumulated, row)` for the rows from last to first, and return the last result.
 
     >>> int(tf.foldr(lambda a, x: 2 * a + x, tf.constant([1, 2, 3])))
     17
@@ -163,7 +163,7 @@ def scan(
     reverse: Any = False,
     name: str | None = None,
 ) -> Any:
-    """Like `foldl` (in reverse, `foldr`), but stacks all intermediate results.
+    """Fold like `foldl` (with `reverse`, like `foldr`), and stack all intermediate results.
 
     >>> tf.scan(lambda a, x: a + x, tf.constant([1, 2, 3])).numpy().tolist()
     [1, 3, 6]

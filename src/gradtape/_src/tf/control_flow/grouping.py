@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def no_op(name: str | None = None) -> Any:
-    """Nothing; in a graph of TensorFlow 1, an operation that does nothing.
+    """Do nothing; in a TensorFlow 1 graph, create an operation that does nothing.
 
     >>> tf.no_op()
     """
@@ -26,7 +26,7 @@ def no_op(name: str | None = None) -> Any:
 
 
 def group(*inputs: Any, **kwargs: Any) -> Any:
-    """Group ops; eager ops have already run. In a graph of TensorFlow 1, an operation that runs them.
+    """Group ops; eager ops have already run. In a TensorFlow 1 graph, create an operation that runs them.
 
     >>> v = tf.Variable(1.0)
     >>> tf.group(v.assign_add(1.0), v.assign_add(2.0))
@@ -41,7 +41,7 @@ def group(*inputs: Any, **kwargs: Any) -> Any:
 
 
 def tuple_(tensors: TensorLike, control_inputs: Any = None, name: str | None = None) -> Any:
-    """The tensors; eager ones are already computed.
+    """Return the tensors; eager ones are already computed.
 
     >>> [t.numpy().item() for t in tf.tuple([tf.constant(1), tf.constant(2)])]
     [1, 2]
@@ -53,7 +53,7 @@ tuple_.__name__ = tuple_.__qualname__ = "tuple"
 
 
 def timestamp(name: str | None = None) -> Tensor:
-    """Seconds since the epoch, as a float64: in a function, when the program comes to it.
+    """Return the seconds since the epoch as float64; in a function, at the time the op runs.
 
     >>> float(tf.timestamp()) > 1.7e9
     True

@@ -267,7 +267,7 @@ def vectorized_map(
 ) -> Any:
     """Apply `fn` to every row and stack the results, with one call of `fn` on a batch of all rows.
 
-    A function that looks at the values of its argument (`if row[0] > 0`, `.numpy()`) is called row by row instead.
+    A function that reads the values of its argument (`if row[0] > 0`, `.numpy()`) is called row by row instead.
 
     >>> tf.vectorized_map(lambda r: r * r, tf.constant([1.0, 2.0, 3.0])).numpy().tolist()
     [1.0, 4.0, 9.0]

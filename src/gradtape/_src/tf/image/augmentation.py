@@ -112,7 +112,7 @@ def _random_crop(value: Any, size: Any, draw: Draw) -> Tensor:
 
 
 def random_brightness(image: TensorLike, max_delta: float, seed: Any = None) -> Tensor:
-    """`adjust_brightness` by a number in [-max_delta, max_delta).
+    """Apply `adjust_brightness` with a random number in [-max_delta, max_delta).
 
     >>> image = tf.zeros([2, 2, 3])
     >>> brighter = tf.image.random_brightness(image, 0.2)
@@ -123,7 +123,7 @@ def random_brightness(image: TensorLike, max_delta: float, seed: Any = None) -> 
 
 
 def stateless_random_brightness(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
-    """`random_brightness` that depends on `seed` alone.
+    """Apply `random_brightness` with random numbers that depend only on `seed`.
 
     >>> a, b = (tf.image.stateless_random_brightness([[[0.5]]], 0.2, seed=(1, 2)) for _ in range(2))
     >>> bool(a == b)
@@ -133,7 +133,7 @@ def stateless_random_brightness(image: TensorLike, max_delta: float, seed: Any) 
 
 
 def random_contrast(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
-    """`adjust_contrast` by a number in [lower, upper).
+    """Apply `adjust_contrast` with a random number in [lower, upper).
 
     >>> tf.image.random_contrast(tf.ones([2, 2, 3]), 0.5, 1.5).shape
     TensorShape([2, 2, 3])
@@ -142,7 +142,7 @@ def random_contrast(image: TensorLike, lower: float, upper: float, seed: Any = N
 
 
 def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: Any) -> Tensor:
-    """`random_contrast` that depends on `seed` alone.
+    """Apply `random_contrast` with random numbers that depend only on `seed`.
 
     >>> tf.image.stateless_random_contrast(tf.ones([2, 2, 3]), 0.5, 1.5, seed=(1, 2)).shape
     TensorShape([2, 2, 3])
@@ -151,7 +151,7 @@ def stateless_random_contrast(image: TensorLike, lower: float, upper: float, see
 
 
 def random_saturation(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
-    """`adjust_saturation` by a number in [lower, upper).
+    """Apply `adjust_saturation` with a random number in [lower, upper).
 
     >>> tf.image.random_saturation(tf.ones([2, 2, 3]), 0.5, 1.5).shape
     TensorShape([2, 2, 3])
@@ -160,7 +160,7 @@ def random_saturation(image: TensorLike, lower: float, upper: float, seed: Any =
 
 
 def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: Any = None) -> Tensor:
-    """`random_saturation` that depends on `seed` alone.
+    """Apply `random_saturation` with random numbers that depend only on `seed`.
 
     >>> tf.image.stateless_random_saturation(tf.ones([2, 2, 3]), 0.5, 1.5, seed=(1, 2)).shape
     TensorShape([2, 2, 3])
@@ -169,7 +169,7 @@ def stateless_random_saturation(image: TensorLike, lower: float, upper: float, s
 
 
 def random_hue(image: TensorLike, max_delta: float, seed: Any = None) -> Tensor:
-    """`adjust_hue` by a number in [-max_delta, max_delta).
+    """Apply `adjust_hue` with a random number in [-max_delta, max_delta).
 
     >>> tf.image.random_hue(tf.ones([2, 2, 3]), 0.1).shape
     TensorShape([2, 2, 3])
@@ -178,7 +178,7 @@ def random_hue(image: TensorLike, max_delta: float, seed: Any = None) -> Tensor:
 
 
 def stateless_random_hue(image: TensorLike, max_delta: float, seed: Any) -> Tensor:
-    """`random_hue` that depends on `seed` alone.
+    """Apply `random_hue` with random numbers that depend only on `seed`.
 
     >>> tf.image.stateless_random_hue(tf.ones([2, 2, 3]), 0.1, seed=(1, 2)).shape
     TensorShape([2, 2, 3])
@@ -187,7 +187,7 @@ def stateless_random_hue(image: TensorLike, max_delta: float, seed: Any) -> Tens
 
 
 def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
-    """Mirror each image along its width, or not.
+    """Mirror each image along its width, or not, at random.
 
     >>> row = tf.image.random_flip_left_right([[[1], [2]]])[0, :, 0].numpy().tolist()
     >>> row in ([1, 2], [2, 1])
@@ -197,7 +197,7 @@ def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
 
 
 def stateless_random_flip_left_right(image: TensorLike, seed: Any) -> Tensor:
-    """`random_flip_left_right` that depends on `seed` alone.
+    """Apply `random_flip_left_right` with random numbers that depend only on `seed`.
 
     >>> flips = {tf.image.stateless_random_flip_left_right([[[1], [2]]], (1, 2)).numpy().tobytes() for _ in range(5)}
     >>> len(flips)
@@ -207,7 +207,7 @@ def stateless_random_flip_left_right(image: TensorLike, seed: Any) -> Tensor:
 
 
 def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
-    """Mirror each image along its height, or not.
+    """Mirror each image along its height, or not, at random.
 
     >>> column = tf.image.random_flip_up_down([[[1]], [[2]]])[:, 0, 0].numpy().tolist()
     >>> column in ([1, 2], [2, 1])
@@ -217,7 +217,7 @@ def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
 
 
 def stateless_random_flip_up_down(image: TensorLike, seed: Any) -> Tensor:
-    """`random_flip_up_down` that depends on `seed` alone.
+    """Apply `random_flip_up_down` with random numbers that depend only on `seed`.
 
     >>> flips = {tf.image.stateless_random_flip_up_down([[[1]], [[2]]], (1, 2)).numpy().tobytes() for _ in range(5)}
     >>> len(flips)
@@ -236,7 +236,7 @@ def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None
 
 
 def stateless_random_crop(value: TensorLike, size: Any, seed: Any, name: str | None = None) -> Tensor:
-    """`random_crop` that depends on `seed` alone.
+    """Apply `random_crop` at a position that depends only on `seed`.
 
     >>> tf.image.stateless_random_crop(tf.ones([8, 8, 3]), [4, 4, 3], seed=(1, 2)).shape
     TensorShape([4, 4, 3])
@@ -245,7 +245,7 @@ def stateless_random_crop(value: TensorLike, size: Any, seed: Any, name: str | N
 
 
 def random_jpeg_quality(image: TensorLike, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None) -> Tensor:
-    """`adjust_jpeg_quality` with a random quality (needs Pillow).
+    """Apply `adjust_jpeg_quality` with a random quality (needs Pillow).
 
     >>> tf.image.random_jpeg_quality(tf.zeros([8, 8, 3], tf.uint8), 50, 90).shape
     TensorShape([8, 8, 3])
@@ -254,7 +254,7 @@ def random_jpeg_quality(image: TensorLike, min_jpeg_quality: Any, max_jpeg_quali
 
 
 def stateless_random_jpeg_quality(image: TensorLike, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any) -> Tensor:
-    """`random_jpeg_quality` that depends on `seed` alone.
+    """Apply `random_jpeg_quality` with a quality that depends only on `seed`.
 
     >>> tf.image.stateless_random_jpeg_quality(tf.zeros([8, 8, 3], tf.uint8), 50, 90, seed=(1, 2)).shape
     TensorShape([8, 8, 3])

@@ -93,7 +93,7 @@ def non_max_suppression(
     score_threshold: Any = float("-inf"),
     name: str | None = None,
 ) -> Tensor:
-    """The indices of the best boxes, without those that overlap with a better one.
+    """Return the indices of the best boxes, without those that overlap a better one.
 
     >>> tf.image.non_max_suppression(
     ...     [[0.0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]], [0.5, 0.9, 0.1], 3
@@ -146,7 +146,7 @@ def non_max_suppression_with_scores(
     soft_nms_sigma: Any = 0.0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`non_max_suppression` with the scores; a positive sigma weakens overlapping boxes instead of dropping them.
+    """Apply `non_max_suppression` and return the scores too; a positive sigma lowers the scores of overlapping boxes.
 
     >>> boxes = [[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9]]
     >>> indices, scores = tf.image.non_max_suppression_with_scores(boxes, [0.9, 0.7], 2, soft_nms_sigma=0.5)
@@ -172,7 +172,7 @@ def non_max_suppression_overlaps(
     score_threshold: Any = float("-inf"),
     name: str | None = None,
 ) -> Tensor:
-    """`non_max_suppression` with overlaps of any kind, given as a matrix.
+    """Apply `non_max_suppression` with overlaps of any kind, given as a matrix.
 
     >>> overlaps = [[1.0, 0.8], [0.8, 1.0]]
     >>> tf.image.non_max_suppression_overlaps(overlaps, [0.9, 0.7], 2).numpy().tolist()
@@ -209,7 +209,7 @@ def non_max_suppression_padded(
     canonicalized_coordinates: bool = False,
     tile_size: int = 512,
 ) -> tuple[Tensor, Tensor]:
-    """`non_max_suppression` and how many indices count; zeros fill up the rest. Boxes may be [..., n, 4].
+    """Apply `non_max_suppression`, pad the indices with zeros and return how many count; boxes may be [..., n, 4].
 
     >>> boxes = [[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 0.9]]
     >>> indices, count = tf.image.non_max_suppression_padded(boxes, [0.9, 0.7], 2, pad_to_max_output_size=True)
@@ -272,9 +272,9 @@ def combined_non_max_suppression(
     clip_boxes: bool = True,
     name: str | None = None,
 ) -> CombinedNonMaxSuppression:
-    """`non_max_suppression` of every class by itself, and the best of all: boxes, scores, classes, counts.
+    """Apply `non_max_suppression` to every class and keep the best of all: boxes, scores, classes, counts.
 
-    boxes are [batch, n, 1 or classes, 4], scores [batch, n, classes].
+    Boxes are [batch, n, 1 or classes, 4], scores [batch, n, classes].
 
     >>> boxes = tf.constant([[[[0.0, 0.0, 1.0, 1.0]], [[0.0, 0.0, 1.0, 0.9]]]])
     >>> scores = tf.constant([[[0.9], [0.8]]])
@@ -341,7 +341,7 @@ _COLOURS = np.array(
 
 
 def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name: str | None = None) -> Tensor:
-    """Images with the outlines of boxes (y1, x1, y2, x2 in [0, 1]), in the given colours, or in ten default colours.
+    """Draw the outlines of boxes (y1, x1, y2, x2 in [0, 1]) on images, in the given colors or ten default ones.
 
     >>> image = tf.image.draw_bounding_boxes(tf.zeros([1, 3, 3, 3]), [[[0.0, 0.0, 1.0, 1.0]]], [[1.0, 0.0, 0.0]])
     >>> image[0, :, :, 0].numpy().tolist()

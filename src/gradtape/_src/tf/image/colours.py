@@ -60,7 +60,7 @@ def _mix(images: Any, matrix: Any) -> Tensor:
 
 
 def rgb_to_yiq(images: TensorLike) -> Tensor:
-    """Red, green, blue to luma and two chroma axes (NTSC).
+    """Convert red, green, blue to luma and two chroma axes (NTSC).
 
     >>> print(tf.image.rgb_to_yiq([[[1.0, 1.0, 1.0]]]).numpy().round(4))
     [[[ 1.  0. -0.]]]
@@ -69,7 +69,7 @@ def rgb_to_yiq(images: TensorLike) -> Tensor:
 
 
 def yiq_to_rgb(images: TensorLike) -> Tensor:
-    """The inverse of `rgb_to_yiq`.
+    """Convert YIQ to RGB: the inverse of `rgb_to_yiq`.
 
     >>> print(tf.image.yiq_to_rgb([[[1.0, 0.0, 0.0]]]).numpy().round(4))
     [[[1. 1. 1.]]]
@@ -78,7 +78,7 @@ def yiq_to_rgb(images: TensorLike) -> Tensor:
 
 
 def rgb_to_yuv(images: TensorLike) -> Tensor:
-    """Red, green, blue to luma and two chroma axes (PAL).
+    """Convert red, green, blue to luma and two chroma axes (PAL).
 
     >>> print(tf.image.rgb_to_yuv([[[1.0, 0.0, 0.0]]]).numpy().round(4))
     [[[ 0.299  -0.1471  0.615 ]]]
@@ -87,7 +87,7 @@ def rgb_to_yuv(images: TensorLike) -> Tensor:
 
 
 def yuv_to_rgb(images: TensorLike) -> Tensor:
-    """The inverse of `rgb_to_yuv`.
+    """Convert YUV to RGB: the inverse of `rgb_to_yuv`.
 
     >>> print(tf.image.yuv_to_rgb([[[1.0, 0.0, 0.0]]]).numpy().round(4))
     [[[1. 1. 1.]]]
@@ -106,7 +106,7 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """Repeat one channel three times.
+    """Convert grayscale to RGB by repeating the channel three times.
 
     >>> tf.image.grayscale_to_rgb([[[7]]]).numpy().tolist()
     [[[7, 7, 7]]]
@@ -132,7 +132,7 @@ def _colours(images: Any, op: str) -> tuple[Tensor, list[Tensor]]:
 
 
 def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
-    """Hue, saturation, value of colours in [0, 1].
+    """Convert RGB colors in [0, 1] to hue, saturation and value.
 
     >>> tf.image.rgb_to_hsv([[[1.0, 0.5, 0.5]]]).numpy().ravel().tolist()
     [0.0, 0.5, 1.0]
@@ -148,7 +148,7 @@ def _unit(x: Tensor) -> Tensor:
 
 
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of `rgb_to_hsv`.
+    """Convert HSV to RGB: the inverse of `rgb_to_hsv`.
 
     >>> print(tf.image.hsv_to_rgb([[[0.0, 1.0, 1.0]]]).numpy().round(4))
     [[[1. 0. 0.]]]
@@ -197,7 +197,7 @@ def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
 
 
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
-    """gain * image ** gamma.
+    """Compute gain * image ** gamma.
 
     >>> print(tf.image.adjust_gamma([[[0.5]]], gamma=2.0).numpy().round(4))
     [[[0.25]]]
@@ -216,7 +216,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
-    """Shift the hue by a fraction of the colour wheel.
+    """Shift the hue by a fraction of the color wheel.
 
     >>> print(tf.image.adjust_hue([[[1.0, 0.0, 0.0]]], 0.5).numpy().round(4))
     [[[0. 1. 1.]]]
@@ -255,7 +255,7 @@ def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | Non
 
 
 def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
-    """The image after JPEG compression and decompression (needs Pillow).
+    """Compress an image as JPEG and decompress it (needs Pillow).
 
     >>> image = tf.zeros([8, 8, 3], tf.uint8)
     >>> tf.image.adjust_jpeg_quality(image, 50).shape

@@ -116,7 +116,7 @@ def _placed(x: Tensor, start: Tensor, size: int, axis: int) -> Tensor:
 
 
 def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
-    """Crop around the centre, or pad with zeros, to a height and width.
+    """Crop around the center, or pad with zeros, to a height and width.
 
     >>> tf.image.resize_with_crop_or_pad([[[1.0], [2.0], [3.0]]], 3, 1).numpy().ravel().tolist()
     [0.0, 2.0, 0.0]
@@ -133,7 +133,7 @@ def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width:
 
 
 def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
-    """The middle part of an image.
+    """Crop an image to its central part.
 
     >>> tf.image.central_crop(tf.ones([4, 4, 1]), 0.5).shape
     TensorShape([2, 2, 1])
@@ -184,7 +184,7 @@ def transpose(image: TensorLike, name: str | None = None) -> Tensor:
 
 
 def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
-    """Rotate images by k times 90 degrees, counter-clockwise.
+    """Rotate images by k times 90 degrees, counterclockwise.
 
     >>> tf.image.rot90([[[1], [2]], [[3], [4]]])[:, :, 0].numpy().tolist()
     [[2, 4], [1, 3]]
@@ -203,7 +203,7 @@ def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
 def extract_patches(
     images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
 ) -> Tensor:
-    """Windows of images, each laid out along the channels.
+    """Extract windows of images, each flattened into the channels.
 
     >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
     >>> tf.image.extract_patches(image, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID").numpy().ravel().tolist()

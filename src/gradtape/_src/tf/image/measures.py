@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of the differences between neighbouring pixels, for each image.
+    """Compute the sum of the differences between neighboring pixels, for each image.
 
     >>> tf.image.total_variation([[[0.0], [1.0]], [[1.0], [3.0]]]).numpy().item()
     6.0
@@ -37,7 +37,7 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
-    """Differences to the pixel below and to the pixel on the right; zeros in the last row and column.
+    """Compute the differences to the pixel below and to the pixel on the right; zeros in the last row and column.
 
     >>> dy, dx = tf.image.image_gradients(tf.reshape([0.0, 1.0, 4.0, 9.0], [1, 2, 2, 1]))
     >>> dy[0, :, :, 0].numpy().tolist(), dx[0, :, :, 0].numpy().tolist()
@@ -65,7 +65,7 @@ def _reflected(x: Tensor, axis: int) -> Tensor:
 
 
 def sobel_edges(image: TensorLike) -> Tensor:
-    """Sobel's edge filters, vertical and horizontal, behind each channel: [batch, height, width, channels, 2].
+    """Apply vertical and horizontal Sobel filters to each channel: [batch, height, width, channels, 2].
 
     >>> image = tf.reshape(tf.range(9.0), [1, 3, 3, 1])
     >>> tf.image.sobel_edges(image)[0, 1, 1, 0].numpy().tolist()
@@ -91,7 +91,7 @@ def sobel_edges(image: TensorLike) -> Tensor:
 
 
 def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
-    """The peak signal-to-noise ratio in decibels, over the last three axes.
+    """Compute the peak signal-to-noise ratio in decibels, over the last three axes.
 
     >>> print(tf.image.psnr(tf.zeros([2, 2, 1]), tf.fill([2, 2, 1], 0.1), max_val=1.0).numpy().round(4))
     20.0
@@ -187,7 +187,7 @@ def ssim(
     k2: float = 0.03,
     return_index_map: bool = False,
 ) -> Tensor:
-    """The structural similarity of images: 1 for equal ones. [...] or, with `return_index_map`, a map of it.
+    """Compute the structural similarity of images, 1 for equal ones; with `return_index_map`, as a map.
 
     >>> image = tf.random.stateless_uniform([16, 16, 1], seed=[1, 2])
     >>> print(tf.image.ssim(image, image, max_val=1.0).numpy().round(4))
@@ -226,7 +226,7 @@ def ssim_multiscale(
     k1: float = 0.01,
     k2: float = 0.03,
 ) -> Tensor:
-    """The structural similarity over several scales, each half the size of the one before.
+    """Compute the structural similarity over several scales, each half the size of the previous one.
 
     >>> image = tf.random.stateless_uniform([192, 192, 1], seed=[1, 2])
     >>> print(tf.image.ssim_multiscale(image, image, max_val=1.0).numpy().round(4))

@@ -53,7 +53,7 @@ def resize(
     antialias: Any = False,
     name: str | None = None,
 ) -> Tensor:
-    """Resize images; the result is float32, except with nearest neighbours, which keeps the dtype.
+    """Resize images; the result is float32, except with nearest-neighbor interpolation, which keeps the dtype.
 
     >>> tf.image.resize([[[0.0], [4.0]]], [1, 4]).numpy().ravel().tolist()
     [0.0, 1.0, 3.0, 4.0]
@@ -135,7 +135,7 @@ def crop_and_resize(
     extrapolation_value: Any = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """Parts of images under boxes (y1, x1, y2, x2 in [0, 1]), each resized; differentiable in images and boxes.
+    """Crop images to boxes (y1, x1, y2, x2 in [0, 1]) and resize the crops; differentiable in images and boxes.
 
     >>> tf.image.crop_and_resize([[[[1.0], [2.0]], [[3.0], [4.0]]]], [[0.0, 0.0, 1.0, 1.0]], [0], [1, 1]).numpy().item()
     2.5

@@ -19,7 +19,7 @@ _OP = "InitializeTableFromTextFileV2"
 
 
 class TextFileIndex:
-    """What a key or a value is, besides the number of a column: `WHOLE_LINE` or `LINE_NUMBER`.
+    """What to use as key or value besides a column number: `WHOLE_LINE` or `LINE_NUMBER`.
 
     >>> tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
     (-2, -1)

@@ -98,7 +98,7 @@ def _typed_keys(keys: Any, dtype: DType) -> Tensor:
 
 
 class StaticHashTable(LookupInterface):
-    """An immutable table, with a default value for keys that it does not have.
+    """An immutable table, with a default value for missing keys.
 
     >>> import gradtape as tf
     >>> words = tf.lookup.KeyValueTensorInitializer(["cat", "dog"], [0, 1])
@@ -137,7 +137,7 @@ class StaticHashTable(LookupInterface):
 
     @property
     def default_value(self) -> Tensor:
-        """The value of keys that the table does not have."""
+        """The value for missing keys."""
         return self._default_value
 
     def fill(self, keys: ndarray, values: ndarray) -> None:
@@ -166,11 +166,11 @@ class StaticHashTable(LookupInterface):
                 )
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many keys there are."""
+        """Return the number of keys."""
         return _counted(len(self._cells))
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The values of keys: of a tensor, or of the values of a sparse or ragged one."""
+        """Look up the values of keys: of a tensor, or of the values of a sparse or ragged one."""
         if isinstance(keys, SparseTensor):
             return SparseTensor(keys.indices, self.lookup(keys.values), keys.dense_shape)
         if is_ragged(keys):
@@ -203,7 +203,7 @@ class StaticHashTable(LookupInterface):
         return values[np.where(ordered[where] == keys, where, len(ordered))]
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """All keys and all values."""
+        """Return all keys and all values."""
         return _exported(self._cells, self.key_dtype, ())
 
     def _trackable_children(self) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def _exported(cells: Cells, key_dtype: DType, key_shape: tuple[int, ...]) -> tup
 
 
 class StaticVocabularyTable(LookupInterface):
-    """A vocabulary: words to ids from 0, with `num_oov_buckets` ids behind them for all other words, by their hash.
+    """A vocabulary that maps words to ids from 0, and hashes all other words to `num_oov_buckets` further ids.
 
     >>> import gradtape as tf
     >>> words = tf.lookup.KeyValueTensorInitializer(["cat", "dog"], tf.constant([0, 1], tf.int64))
@@ -272,18 +272,18 @@ class StaticVocabularyTable(LookupInterface):
 
     @property
     def name(self) -> str | None:
-        """Tables have no names when they are made eagerly, but for one of buckets alone."""
+        """None for tables created eagerly, unless the table consists only of buckets."""
         return "hash_bucket" if self._table is None else None
 
     def _words(self) -> int:
         return 0 if self._table is None else len(self._table._cells)
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many ids there are: of words and of buckets."""
+        """Return the number of ids, of words and of buckets."""
         return _counted(self._words() + self._buckets)
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The ids of keys: of a tensor, or of the values of a sparse or ragged one."""
+        """Look up the ids of keys: of a tensor, or of the values of a sparse or ragged one."""
         if isinstance(keys, SparseTensor):
             return SparseTensor(keys.indices, self.lookup(keys.values), keys.dense_shape)
         return self._ids(keys)
@@ -428,7 +428,7 @@ class _ChangingTable(LookupInterface, TensorState):
 
 
 class MutableHashTable(_ChangingTable):
-    """A mutable table. A value is a scalar, or a vector as long as `default_value`.
+    """A mutable table. Values are scalars, or vectors as long as `default_value`.
 
     >>> import gradtape as tf
     >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, default_value=-1)
@@ -462,7 +462,7 @@ class MutableHashTable(_ChangingTable):
     def lookup(  # type: ignore[override]  # TensorFlow's second argument is another one here
         self, keys: Any, dynamic_default_values: Any = None, name: str | None = None
     ) -> Any:
-        """The values of keys; `dynamic_default_values` has a default for each key, or one for all of them."""
+        """Look up the values of keys; `dynamic_default_values` has a default for each key, or one for all of them."""
         if is_ragged(keys):
             return keys.with_flat_values(self.lookup(keys.flat_values, dynamic_default_values))
         if self.key_dtype == string and dynamic_default_values is None:
@@ -493,7 +493,7 @@ class MutableHashTable(_ChangingTable):
 
 
 class DenseHashTable(_ChangingTable):
-    """A mutable table with open addressing: two keys, which are never inserted, mark empty and deleted buckets.
+    """A mutable table with open addressing; two keys that are never inserted mark empty and deleted buckets.
 
     >>> import gradtape as tf
     >>> table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, default_value=-1, empty_key=0, deleted_key=-1)
@@ -551,7 +551,7 @@ class DenseHashTable(_ChangingTable):
 
     @kept_in_graph("changing table.lookup")
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The values of keys."""
+        """Look up the values of keys."""
         if is_ragged(keys):
             return keys.with_flat_values(self.lookup(keys.flat_values))
         array = _converted(keys, self.key_dtype, "keys")
@@ -559,16 +559,16 @@ class DenseHashTable(_ChangingTable):
         return wrap(self._cells.find(names, array.shape[: array.ndim - len(self._key_shape)]))
 
     def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Set the values of keys, as `insert` does."""
+        """Set the values of keys, like `insert`."""
         self.insert(keys, values)
 
     def erase(self, keys: Any, name: str | None = None) -> None:
-        """Remove keys, as `remove` does."""
+        """Remove keys, like `remove`."""
         self.remove(keys)
 
     @kept_in_graph("changing table.export")
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """The keys and values of all buckets, those without one included: they have the empty key."""
+        """Return the keys and values of all buckets, including empty ones, which have the empty key."""
         needs_eager()
         full_keys, full_values = (known(part) for part in super().export())
         count = self._bucket_count()

@@ -181,9 +181,9 @@ def _log_uniform_probability(xp: Any, ids: Array, classes: int) -> Array:
 
 log_uniform_candidate_sampler = _sampler(_log_uniform_samples, _log_uniform_probability, "LogUniformCandidateSampler")
 log_uniform_candidate_sampler.__name__ = log_uniform_candidate_sampler.__qualname__ = "log_uniform_candidate_sampler"
-log_uniform_candidate_sampler.__doc__ = """Classes drawn with Zipf's law: class k weighs log((k + 2) / (k + 1)).
+log_uniform_candidate_sampler.__doc__ = """Draw classes with Zipf's law: class k weighs log((k + 2) / (k + 1)).
 
-Returns the classes, how often each true class is expected among them, and how often each of them is.
+Returns the classes, the expected count of each true class among them, and that of each sampled class.
 
 >>> drawn = tf.random.log_uniform_candidate_sampler([[0]], 1, 3, unique=True, range_max=100)
 >>> drawn.sampled_candidates.shape
@@ -195,9 +195,9 @@ uniform_candidate_sampler = _sampler(
     "UniformCandidateSampler",
 )
 uniform_candidate_sampler.__name__ = uniform_candidate_sampler.__qualname__ = "uniform_candidate_sampler"
-uniform_candidate_sampler.__doc__ = """Classes drawn evenly.
+uniform_candidate_sampler.__doc__ = """Draw classes uniformly.
 
-Returns the classes, how often each true class is expected among them, and how often each of them is.
+Returns the classes, the expected count of each true class among them, and that of each sampled class.
 
 >>> drawn = tf.random.uniform_candidate_sampler([[0]], 1, 3, unique=True, range_max=100)
 >>> print(drawn.true_expected_count.numpy().round(2))
@@ -220,7 +220,7 @@ def fixed_unigram_candidate_sampler(
     seed: Any = None,
     name: str | None = None,
 ) -> Candidates:
-    """Classes drawn with given frequencies (`unigrams`, or the last column of a file), to the power of `distortion`.
+    """Draw classes with given frequencies (`unigrams`, or the last column of a file), to the power of `distortion`.
 
     >>> draw = tf.random.fixed_unigram_candidate_sampler([[0]], 1, 2, True, 3, unigrams=[1.0, 2.0, 3.0])
     >>> draw.sampled_candidates.shape
@@ -258,7 +258,7 @@ def fixed_unigram_candidate_sampler(
 def all_candidate_sampler(
     true_classes: Any, num_true: Any, num_sampled: Any, unique: bool, seed: Any = None, name: str | None = None
 ) -> Candidates:
-    """Every class once: for tests, and to turn a sampled loss into the full one.
+    """Return every class once: for tests, and to turn a sampled loss into the full one.
 
     >>> sampled, _, _ = tf.nn.all_candidate_sampler([[1]], num_true=1, num_sampled=3, unique=True)
     >>> sampled.numpy().tolist()

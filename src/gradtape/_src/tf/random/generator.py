@@ -32,7 +32,7 @@ from gradtape._src.variable import Variable
 
 
 class Algorithm(IntEnum):
-    """The algorithm of random bits. Only Philox is implemented; TensorFlow has ThreeFry on XLA devices only.
+    """The algorithm of random bits. Only Philox is implemented; TensorFlow has ThreeFry only on XLA devices.
 
     >>> tf.random.Algorithm.PHILOX.value
     1
@@ -103,7 +103,7 @@ def _wrapped(seed: Any) -> Any:
 
 
 def create_rng_state(seed: Any, alg: Any) -> Tensor:
-    """The state that a generator with this seed starts from.
+    """Return the state that a generator with this seed starts from.
 
     >>> tf.random.create_rng_state(5, "philox").numpy().tolist()
     [5, 0, 0]
@@ -114,7 +114,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 
 
 class Generator:
-    """A stream of random numbers with a state that can be read, set and split.
+    """A stream of random numbers whose state can be read, set and split.
 
     >>> g = tf.random.Generator.from_seed(7)
     >>> print(g.uniform([2]).numpy().round(4))
@@ -173,25 +173,25 @@ class Generator:
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
-        """A generator that continues from a state."""
+        """Create a generator that continues from a state."""
         return cls(state=state, alg=alg)
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
-        """A generator that starts from a seed: an integer, or up to three of them."""
+        """Create a generator that starts from a seed: an integer, or up to three of them."""
         alg = "philox" if alg is None else alg
         return cls(state=create_rng_state(seed, alg), alg=alg)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """A generator with a random seed."""
+        """Create a generator with a random seed."""
         alg = "philox" if alg is None else alg
         size = 2 if as_algorithm(alg) is Algorithm.THREEFRY else 3
         return cls(state=np.frombuffer(os.urandom(8 * size), np.int64), alg=alg)
 
     @classmethod
     def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
-        """A generator with this key, at this counter (two numbers)."""
+        """Create a generator with this key and this counter (two numbers)."""
         return cls(state=_joined(key, counter), alg=alg)
 
     # -- state -------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Generator:
         self.reset(_joined(key, counter))
 
     def skip(self, delta: Any) -> Tensor:
-        """Skip `delta` numbers. Returns the previous state."""
+        """Skip `delta` numbers and return the previous state."""
         given = operand(delta).array
         return wrap(self._advance(np.asarray(integer(delta)) if is_known(given) else given))
 
@@ -243,23 +243,23 @@ class Generator:
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", name: str | None = None
     ) -> Tensor:
-        """Normal numbers, differentiable with respect to `mean` and `stddev`."""
+        """Draw normal numbers, differentiable with respect to `mean` and `stddev`."""
         return draw_normal(self._stream, shape, mean, stddev, dtype, "StatelessRandomNormalV2")
 
     def truncated_normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", name: str | None = None
     ) -> Tensor:
-        """Normal numbers at most two standard deviations from the mean."""
+        """Draw normal numbers at most two standard deviations from the mean."""
         return draw_truncated_normal(self._stream, shape, mean, stddev, dtype, "StatelessTruncatedNormalV2")
 
     def uniform(
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", name: str | None = None
     ) -> Tensor:
-        """Numbers in [minval, maxval); integers of the whole range if both are None."""
+        """Draw numbers in [minval, maxval), or integers of the whole range if both are None."""
         return draw_uniform(self._stream, shape, minval, maxval, dtype, "StatelessRandomUniformV2", full=True)
 
     def uniform_full_int(self, shape: Any, dtype: Any = "uint64", name: str | None = None) -> Tensor:
-        """Integers of the whole range of a dtype of 32 or 64 bits."""
+        """Draw integers of the whole range of a 32-bit or 64-bit dtype."""
         kind = as_dtype(dtype)
         if kind.name not in ("int32", "int64", "uint32", "uint64"):
             raise ValueError(f"Argument `dtype` got invalid value {kind!r}. Use a dtype of 32 or 64 bits.")
@@ -267,20 +267,20 @@ class Generator:
         return watchable(draw_numbers("random_integers", "StatelessRandomUniformFullIntV2", self._stream, where, kind))
 
     def binomial(self, shape: Any, counts: Any, probs: Any, dtype: Any = "int32", name: str | None = None) -> Tensor:
-        """Binomial counts."""
+        """Draw binomial counts."""
         if self._alg is not Algorithm.PHILOX:
             raise errors.invalid_argument(f"Unsupported algorithm id: {int(self._alg)}", "StatefulRandomBinomial")
         return draw_binomial(self._stream, shape, counts, probs, dtype, "StatefulRandomBinomial")
 
     # -- more generators ---------------------------------------------------------------------------------------------
     def make_seeds(self, count: Any = 1) -> Tensor:
-        """Seeds [2, count] for stateless functions."""
+        """Draw seeds [2, count] for stateless functions."""
         keys = self.uniform_full_int([integer(count)], "int64")
         result: Tensor = array.stack(keys, constant_operand(np.zeros(integer(count), INT64)), axis=0)
         return result
 
     def split(self, count: Any = 1) -> list[Generator]:
-        """Independent generators, each with a key of its own."""
+        """Create independent generators, each with its own key."""
         keys = np.asarray(self.uniform_full_int([integer(count)], "int64").array)
         return [Generator(state=np.array([0, 0, key], np.int64), alg=self._alg) for key in keys]
 
@@ -302,7 +302,7 @@ _global_lock = forks.lock()
 
 
 def get_global_generator() -> Generator:
-    """The global generator, created on first use.
+    """Return the global generator, which is created on first use.
 
     >>> tf.random.get_global_generator().normal([2]).shape
     TensorShape([2])

@@ -34,7 +34,7 @@ def normal(
     seed: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers, differentiable with respect to `mean` and `stddev`.
+    """Draw normal numbers, differentiable with respect to `mean` and `stddev`.
 
     >>> tf.random.set_seed(0)
     >>> tf.random.normal([2, 3], mean=5.0).shape
@@ -46,7 +46,7 @@ def normal(
 def uniform(
     shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", seed: Any = None, name: str | None = None
 ) -> Tensor:
-    """Numbers in [minval, maxval), of a floating or an integer dtype; floating ones are differentiable.
+    """Draw numbers in [minval, maxval), of a floating or an integer dtype; floating ones are differentiable.
 
     >>> x = tf.random.uniform([1000], 3, 6, dtype="int32", seed=1).numpy()
     >>> int(x.min()), int(x.max())
@@ -63,7 +63,7 @@ def truncated_normal(
     seed: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers at most two standard deviations from the mean, differentiable in both.
+    """Draw normal numbers at most two standard deviations from the mean, differentiable in both.
 
     >>> bool(tf.reduce_max(tf.abs(tf.random.truncated_normal([1000]))) <= 2.0)
     True
@@ -79,7 +79,7 @@ def gamma(
     seed: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """Gamma numbers, `shape` of them for each pair of parameters, differentiable in both.
+    """Draw gamma numbers, `shape` of them for each pair of parameters; differentiable in both.
 
     >>> tf.random.gamma([5], alpha=[0.5, 3.0], seed=1).shape
     TensorShape([5, 2])
@@ -88,7 +88,7 @@ def gamma(
 
 
 def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name: str | None = None) -> Tensor:
-    """Poisson counts, `shape` of them for each rate.
+    """Draw Poisson counts, `shape` of them for each rate.
 
     >>> tf.random.poisson([4], [1.0, 100.0], seed=3).shape
     TensorShape([4, 2])
@@ -103,7 +103,7 @@ def poisson(shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name
 def categorical(
     logits: TensorLike, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None
 ) -> Tensor:
-    """Class numbers [batch, num_samples] with the probabilities softmax(logits).
+    """Draw class numbers [batch, num_samples] with probabilities softmax(logits).
 
     >>> tf.random.categorical([[0.0, -100.0]], 3).numpy().tolist()
     [[0, 0, 0]]
@@ -112,7 +112,7 @@ def categorical(
 
 
 def shuffle(value: TensorLike, seed: Any = None, name: str | None = None) -> Tensor:
-    """The rows of a tensor in a random order; as in TensorFlow no gradient goes through it.
+    """Shuffle the rows of a tensor; as in TensorFlow, it has no gradient.
 
     >>> sorted(tf.random.shuffle([1, 2, 3]).numpy().tolist())
     [1, 2, 3]

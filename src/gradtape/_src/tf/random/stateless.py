@@ -77,7 +77,7 @@ def stateless_normal(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Tensor:
-    """Normal numbers that depend on the two numbers of `seed` alone.
+    """Draw normal numbers that depend only on the two numbers in `seed`.
 
     >>> bool(tf.random.stateless_normal([], [1, 2]) == tf.random.stateless_normal([], [1, 2]))
     True
@@ -95,7 +95,7 @@ def stateless_uniform(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Tensor:
-    """Numbers in [minval, maxval) that depend on `seed` alone; both None: all integers of the dtype.
+    """Draw numbers in [minval, maxval) that depend only on `seed`; integers of the whole range if both are None.
 
     >>> tf.random.stateless_uniform([3], [1, 2]).numpy().tolist() == tf.random.stateless_uniform(
     ...     [3], [1, 2]
@@ -115,7 +115,7 @@ def stateless_truncated_normal(
     name: str | None = None,
     alg: Any = "auto_select",
 ) -> Tensor:
-    """Normal numbers at most two standard deviations from the mean, that depend on `seed` alone.
+    """Draw normal numbers at most two standard deviations from the mean, depending only on `seed`.
 
     >>> x = tf.random.stateless_truncated_normal([1000], seed=[1, 2])
     >>> bool(tf.reduce_max(tf.abs(x)) <= 2.0)
@@ -133,7 +133,7 @@ def stateless_gamma(
     dtype: Any = "float32",
     name: str | None = None,
 ) -> Tensor:
-    """Gamma numbers that depend on `seed` alone; `alpha` and `beta` broadcast into `shape`, and have gradients.
+    """Draw gamma numbers that depend only on `seed`; `alpha` and `beta` broadcast to `shape` and have gradients.
 
     >>> tf.random.stateless_gamma([3], seed=[1, 2], alpha=2.0).shape
     TensorShape([3])
@@ -142,7 +142,7 @@ def stateless_gamma(
 
 
 def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", name: str | None = None) -> Tensor:
-    """Poisson counts that depend on `seed` alone; the rates broadcast into `shape`.
+    """Draw Poisson counts that depend only on `seed`; the rates broadcast to `shape`.
 
     >>> tf.random.stateless_poisson([2, 3], seed=[1, 2], lam=4.0).shape
     TensorShape([2, 3])
@@ -156,7 +156,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = "int32", nam
 def stateless_binomial(
     shape: Any, seed: Any, counts: TensorLike, probs: TensorLike, output_dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
-    """Binomial counts that depend on `seed` alone; the parameters broadcast into `shape`.
+    """Draw binomial counts that depend only on `seed`; the parameters broadcast to `shape`.
 
     >>> counts = tf.random.stateless_binomial([1000], seed=[1, 2], counts=10.0, probs=0.3)
     >>> 2.5 < float(tf.reduce_mean(tf.cast(counts, tf.float32))) < 3.5
@@ -168,7 +168,7 @@ def stateless_binomial(
 def stateless_categorical(
     logits: TensorLike, num_samples: Any, seed: Any, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
-    """Class numbers with the probabilities softmax(logits), that depend on `seed` alone.
+    """Draw class numbers with probabilities softmax(logits), depending only on `seed`.
 
     >>> tf.random.stateless_categorical([[-100.0, 0.0]], 4, seed=[1, 2]).numpy().tolist()
     [[1, 1, 1, 1]]
@@ -185,7 +185,7 @@ def stateless_parameterized_truncated_normal(
     maxvals: Any = 2.0,
     name: str | None = None,
 ) -> Tensor:
-    """Normal numbers between bounds; all four parameters broadcast into `shape`, and have gradients.
+    """Draw normal numbers between bounds; all four parameters broadcast to `shape` and have gradients.
 
     >>> x = tf.random.stateless_parameterized_truncated_normal([100], (1, 2), means=5.0, minvals=4.0, maxvals=5.0)
     >>> bool(tf.reduce_all((x >= 4.0) & (x <= 5.0)))
@@ -258,7 +258,7 @@ def from_key(op: str, shape: Any, key: Any, counter: Any, *parameters: Any, dtyp
 
 
 def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
-    """New seeds from one: [num, 2], none of which repeats another's numbers.
+    """Derive new seeds [num, 2] from one; their random numbers are independent.
 
     >>> tf.random.split([1, 2], 3).shape
     TensorShape([3, 2])
@@ -272,7 +272,7 @@ def split(seed: Any, num: Any = 2, alg: Any = "auto_select") -> Tensor:
 
 
 def fold_in(seed: Any, data: TensorLike, alg: Any = "auto_select") -> Tensor:
-    """A new seed from a seed and a number, say of a step or of a replica.
+    """Combine a seed with a number, of a step or of a replica for example, into a new seed.
 
     >>> step = [tf.random.fold_in((1, 2), i).numpy().tolist() for i in range(2)]
     >>> step[0] != step[1]

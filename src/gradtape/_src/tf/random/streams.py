@@ -26,7 +26,7 @@ INT64 = np.dtype(np.int64)
 
 # -- seeds -----------------------------------------------------------------------------------------------------------
 def set_seed(seed: Any) -> None:
-    """Set the global seed, which makes random numbers repeatable.
+    """Set the global seed, which makes random numbers reproducible.
 
     >>> tf.random.set_seed(1)
     >>> first = tf.random.uniform([2]).numpy().tolist()

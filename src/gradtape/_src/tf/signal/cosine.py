@@ -43,7 +43,7 @@ def _checked_dct(type: Any, n: Any, norm: Any) -> None:
 def dct(
     input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The cosine transform of an axis, of type 1, 2, 3 or 4; scaled as SciPy scales it.
+    """Compute the discrete cosine transform of an axis, of type 1, 2, 3 or 4, scaled as in SciPy.
 
     >>> print(tf.signal.dct([1.0, 2.0, 3.0, 4.0]).numpy().round(3))
     [20.    -6.309  0.    -0.448]
@@ -114,7 +114,7 @@ def _ortho_inverse(size: int, norm: str | None) -> Any:
 def idct(
     input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The inverse cosine transform: the transform of the inverse type (2 and 3 undo each other, 1 and 4 themselves).
+    """Compute the inverse discrete cosine transform (types 2 and 3 invert each other, 1 and 4 themselves).
 
     >>> x = tf.constant([1.0, 2.0, 3.0])
     >>> print(tf.signal.idct(tf.signal.dct(x, norm="ortho"), norm="ortho").numpy().round(4))

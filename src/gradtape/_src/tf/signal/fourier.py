@@ -136,7 +136,7 @@ fft = _complex_transform(
     1,
     False,
     "fft",
-    """The Fourier transform of the last axis.
+    """Compute the Fourier transform of the last axis.
 
 >>> tf.signal.fft(tf.constant([1.0, 0.0, 0.0, 0.0], tf.complex64)).numpy().real.tolist()
 [1.0, 1.0, 1.0, 1.0]
@@ -146,7 +146,7 @@ ifft = _complex_transform(
     1,
     True,
     "ifft",
-    """The inverse Fourier transform of the last axis.
+    """Compute the inverse Fourier transform of the last axis.
 
 >>> tf.signal.ifft(tf.constant([4.0, 0.0, 0.0, 0.0], tf.complex64)).numpy().real.tolist()
 [1.0, 1.0, 1.0, 1.0]
@@ -156,7 +156,7 @@ fft2d = _complex_transform(
     2,
     False,
     "fft2d",
-    """The Fourier transform of the last two axes.
+    """Compute the Fourier transform of the last two axes.
 
 >>> tf.signal.fft2d(tf.ones([2, 2], tf.complex64)).numpy().real.tolist()
 [[4.0, 0.0], [0.0, 0.0]]
@@ -166,7 +166,7 @@ ifft2d = _complex_transform(
     2,
     True,
     "ifft2d",
-    """The inverse Fourier transform of the last two axes.
+    """Compute the inverse Fourier transform of the last two axes.
 
 >>> tf.signal.ifft2d(tf.constant([[4.0, 0.0], [0.0, 0.0]], tf.complex64)).numpy().real.tolist()
 [[1.0, 1.0], [1.0, 1.0]]
@@ -176,7 +176,7 @@ fft3d = _complex_transform(
     3,
     False,
     "fft3d",
-    """The Fourier transform of the last three axes.
+    """Compute the Fourier transform of the last three axes.
 
 >>> tf.signal.fft3d(tf.ones([1, 2, 2], tf.complex64)).numpy().real.tolist()
 [[[4.0, 0.0], [0.0, 0.0]]]
@@ -186,7 +186,7 @@ ifft3d = _complex_transform(
     3,
     True,
     "ifft3d",
-    """The inverse Fourier transform of the last three axes.
+    """Compute the inverse Fourier transform of the last three axes.
 
 >>> tf.signal.ifft3d(tf.constant([[[4.0, 0.0], [0.0, 0.0]]], tf.complex64)).numpy().real.tolist()
 [[[1.0, 1.0], [1.0, 1.0]]]
@@ -240,7 +240,7 @@ def half_to_real(x: Tensor, axes: tuple[int, ...], fft_length: Any, op: str) -> 
 rfft = _real_transform(
     1,
     "rfft",
-    """The Fourier transform of real numbers: the first half of the last axis.
+    """Compute the Fourier transform of real numbers: the first half of the last axis.
 
 >>> tf.signal.rfft([1.0, 0.0, -1.0, 0.0]).numpy().tolist()
 [0j, (2+0j), 0j]
@@ -249,7 +249,7 @@ rfft = _real_transform(
 irfft = _real_inverse(
     1,
     "irfft",
-    """Real numbers from half of their Fourier transform.
+    """Compute real numbers from half of their Fourier transform.
 
 >>> print(tf.signal.irfft(tf.signal.rfft([1.0, 2.0, 3.0, 4.0])).numpy().round(4))
 [1. 2. 3. 4.]
@@ -258,7 +258,7 @@ irfft = _real_inverse(
 rfft2d = _real_transform(
     2,
     "rfft2d",
-    """The two-dimensional transform of real numbers: half of the last axis.
+    """Compute the two-dimensional Fourier transform of real numbers: half of the last axis.
 
 >>> tf.signal.rfft2d([[1.0, 1.0], [1.0, 1.0]]).numpy().tolist()
 [[(4+0j), 0j], [0j, 0j]]
@@ -267,7 +267,7 @@ rfft2d = _real_transform(
 irfft2d = _real_inverse(
     2,
     "irfft2d",
-    """Real numbers from half of their two-dimensional transform.
+    """Compute real numbers from half of their two-dimensional transform.
 
 >>> print(tf.signal.irfft2d(tf.signal.rfft2d([[1.0, 2.0], [3.0, 4.0]])).numpy().round(4))
 [[1. 2.]
@@ -277,7 +277,7 @@ irfft2d = _real_inverse(
 rfft3d = _real_transform(
     3,
     "rfft3d",
-    """The three-dimensional transform of real numbers: half of the last axis.
+    """Compute the three-dimensional Fourier transform of real numbers: half of the last axis.
 
 >>> tf.signal.rfft3d(tf.ones([2, 2, 8])).shape
 TensorShape([2, 2, 5])
@@ -286,7 +286,7 @@ TensorShape([2, 2, 5])
 irfft3d = _real_inverse(
     3,
     "irfft3d",
-    """Real numbers from half of their three-dimensional transform.
+    """Compute real numbers from half of their three-dimensional transform.
 
 >>> print(tf.signal.irfft3d(tf.signal.rfft3d([[[1.0, 2.0], [3.0, 4.0]]])).numpy().round(4))
 [[[1. 2.]
@@ -316,7 +316,7 @@ def _normed(result: Tensor, norm: str | None, points: int, inverse: bool) -> Ten
 def fftnd(
     input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The Fourier transform over any axes, all of them by default.
+    """Compute the Fourier transform over any axes, all of them by default.
 
     >>> tf.signal.fftnd(tf.ones([2, 2], tf.complex64), axes=[0]).numpy().real.tolist()
     [[2.0, 2.0], [0.0, 0.0]]
@@ -327,7 +327,7 @@ def fftnd(
 def ifftnd(
     input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The inverse Fourier transform over any axes, all of them by default.
+    """Compute the inverse Fourier transform over any axes, all of them by default.
 
     >>> tf.signal.ifftnd(tf.constant([[4.0, 0.0], [0.0, 0.0]], tf.complex64)).numpy().real.tolist()
     [[1.0, 1.0], [1.0, 1.0]]
@@ -348,7 +348,7 @@ def _nd(input_tensor: Any, fft_length: Any, axes: Any, norm: str | None, inverse
 def rfftnd(
     input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The transform of real numbers over any axes: of the last one given, half is kept.
+    """Compute the Fourier transform of real numbers over any axes; half of the last given axis is kept.
 
     >>> tf.signal.rfftnd(tf.ones([4, 8]), axes=[1]).shape
     TensorShape([4, 5])
@@ -364,7 +364,7 @@ def rfftnd(
 def irfftnd(
     input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """Real numbers from half of their transform over any axes.
+    """Compute real numbers from half of their transform over any axes.
 
     >>> print(tf.signal.irfftnd(tf.signal.rfftnd([[1.0, 2.0], [3.0, 4.0]])).numpy().round(4))
     [[1. 2.]
@@ -386,7 +386,7 @@ def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor
 
 
 def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `fftshift`.
+    """Undo `fftshift`.
 
     >>> tf.signal.ifftshift(tf.signal.fftshift([0, 1, 2, 3, 4])).numpy().tolist()
     [0, 1, 2, 3, 4]

@@ -24,7 +24,7 @@ def frame(
     axis: int = -1,
     name: str | None = None,
 ) -> Tensor:
-    """Windows of an axis, overlapping or not; with `pad_end` the last ones are filled up with `pad_value`.
+    """Divide an axis into frames, overlapping or not; with `pad_end`, the last frames are padded with `pad_value`.
 
     >>> tf.signal.frame([0, 1, 2, 3, 4], 3, 2).numpy().tolist()
     [[0, 1, 2], [2, 3, 4]]

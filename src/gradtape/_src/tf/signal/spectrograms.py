@@ -36,7 +36,7 @@ def stft(
     pad_end: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The short-time Fourier transform: windowed frames of the last axis, transformed. [..., frames, bins].
+    """Compute the short-time Fourier transform: windowed, transformed frames of the last axis, [..., frames, bins].
 
     >>> tf.signal.stft([0.0, 1.0, 0.0, -1.0] * 8, frame_length=8, frame_step=4).shape
     TensorShape([7, 5])
@@ -54,7 +54,7 @@ def stft(
 
 
 def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_window, name: str | None = None) -> Window:
-    """The window with which `inverse_stft` undoes `stft`: the forward one over the sum of its overlapping squares.
+    """Return the window with which `inverse_stft` undoes `stft`: the forward one over its summed overlapping squares.
 
     >>> window = tf.signal.inverse_stft_window_fn(frame_step=2)
     >>> print(window(4, dtype=tf.float32).numpy().round(4))
@@ -82,7 +82,7 @@ def inverse_stft(
     window_fn: Window | None = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """A signal from its short-time transform: frames back, windowed, overlapped and added.
+    """Reconstruct a signal from its short-time transform: frames are inverted, windowed, overlapped and added.
 
     >>> x = tf.sin(tf.range(16.0))
     >>> window = tf.signal.inverse_stft_window_fn(2)
@@ -114,7 +114,7 @@ def mdct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The modified cosine transform: half-overlapping frames of length 2 N, folded to N coefficients each.
+    """Compute the modified discrete cosine transform: half-overlapping frames of length 2 N, folded to N coefficients.
 
     >>> tf.signal.mdct(tf.range(16.0), frame_length=4).shape
     TensorShape([7, 2])
@@ -133,7 +133,7 @@ def mdct(
 def inverse_mdct(
     mdcts: Any, window_fn: Window | None = vorbis_window, norm: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The inverse of `mdct`, for samples that lie in two frames.
+    """Compute the inverse of `mdct`, for samples that lie in two frames.
 
     >>> x = tf.sin(tf.range(16.0))
     >>> y = tf.signal.inverse_mdct(tf.signal.mdct(x, 4, norm="ortho"), norm="ortho")
@@ -175,7 +175,7 @@ def linear_to_mel_weight_matrix(
     dtype: Any = "float32",
     name: str | None = None,
 ) -> Tensor:
-    """The matrix [spectrogram bins, mel bins] of triangles, evenly spaced on the mel scale.
+    """Compute the matrix [spectrogram bins, mel bins] of triangles that are evenly spaced on the mel scale.
 
     >>> tf.signal.linear_to_mel_weight_matrix(4, 17, 8000, 100.0, 3800.0).shape
     TensorShape([17, 4])
@@ -215,7 +215,7 @@ def linear_to_mel_weight_matrix(
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
-    """The mel-frequency cepstral coefficients of log-magnitude mel spectrograms: a scaled cosine transform.
+    """Compute the mel-frequency cepstral coefficients of log-magnitude mel spectrograms.
 
     >>> tf.signal.mfccs_from_log_mel_spectrograms(tf.ones([5, 40])).shape
     TensorShape([5, 40])

@@ -49,7 +49,7 @@ def _window_length(given: Any, least: int = 0) -> int:
 
 
 def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
-    """A raised cosine that is 0 at its ends.
+    """Compute a Hann window: a raised cosine that is 0 at its ends.
 
     >>> print(tf.signal.hann_window(4).numpy().round(4))
     [0.  0.5 1.  0.5]
@@ -58,7 +58,7 @@ def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32"
 
 
 def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
-    """A raised cosine that is 0.08 at its ends.
+    """Compute a Hamming window: a raised cosine that is 0.08 at its ends.
 
     >>> print(tf.signal.hamming_window(4).numpy().round(4))
     [0.08 0.54 1.   0.54]
@@ -67,7 +67,7 @@ def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float
 
 
 def vorbis_window(window_length: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
-    """The power-complementary window of the Vorbis format.
+    """Compute the power-complementary window of the Vorbis format.
 
     >>> print(tf.signal.vorbis_window(4).numpy().round(4))
     [0.228  0.9737 0.9737 0.228 ]
@@ -88,7 +88,7 @@ def _kaiser(length: int, beta: float) -> Any:
 def kaiser_window(
     window_length: Any, beta: TensorLike = 12.0, dtype: Any = "float32", name: str | None = None
 ) -> Tensor:
-    """The Kaiser window.
+    """Compute the Kaiser window.
 
     >>> print(tf.signal.kaiser_window(3, beta=2.0).numpy().round(4))
     [0.4387 1.     0.4387]
@@ -109,7 +109,7 @@ def _beta(given: Any) -> float:
 def kaiser_bessel_derived_window(
     window_length: Any, beta: TensorLike = 12.0, dtype: Any = "float32", name: str | None = None
 ) -> Tensor:
-    """The window made of running sums of a Kaiser window: squared halves add up to 1.
+    """Compute the window of running sums of a Kaiser window: its squared halves add up to 1.
 
     >>> print(tf.signal.kaiser_bessel_derived_window(4).numpy().round(4))
     [0.0073 1.     1.     0.0073]

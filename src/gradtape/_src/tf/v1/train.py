@@ -276,8 +276,8 @@ def cosine_decay_restarts(
 class ExponentialMovingAverage:
     """Exponential moving averages of variables: average = decay * average + (1 - decay) * variable.
 
-    With `num_updates`, the decay is at most (1 + num_updates) / (10 + num_updates). `zero_debias` has no effect on
-    averages of variables, as in TensorFlow.
+    With `num_updates`, the decay is at most (1 + num_updates) / (10 + num_updates). As in TensorFlow, `zero_debias` has
+    no effect on averages of variables.
 
     >>> import gradtape as tf
     >>> v = tf.Variable(1.0)
@@ -309,11 +309,11 @@ class ExponentialMovingAverage:
 
     @property
     def name(self) -> str:
-        """The name, which is a part of the averages' names."""
+        """The name, which is part of the averages' names."""
         return self._name
 
     def apply(self, var_list: Sequence[Any] | None = None) -> None:
-        """Bring the averages of variables up to date; the first time, an average is the variable's value."""
+        """Update the averages of variables; the first time, an average is the variable's value."""
         for variable in var_list or ():
             if variable.dtype.name not in ("bfloat16", "float16", "float32", "float64"):
                 raise TypeError(f"The variables must be half, float, or double: {variable.name}")
@@ -339,13 +339,13 @@ class ExponentialMovingAverage:
         return made
 
     def average(self, var: Any) -> Any:
-        """The average of a variable; None if there is none."""
+        """Return the average of a variable; None if there is none."""
         return self._averages.get(id(var))
 
     def average_name(self, var: Any) -> str:
-        """The name of the average of a variable."""
+        """Return the name of the average of a variable."""
         return f"{var.name.partition(':')[0]}/{self._name}"
 
     def variables_to_restore(self, moving_avg_variables: Any = None) -> dict[str, Any]:
-        """Names in a checkpoint, with the variables to restore from them: averages for the variables that have one."""
+        """Map names in a checkpoint to variables to restore: averages for the variables that have one."""
         return {self.average_name(variable): variable for variable in moving_avg_variables or self._kept}

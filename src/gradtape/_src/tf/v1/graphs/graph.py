@@ -51,7 +51,7 @@ class _Kind(type):
 
 
 class Graph(FuncGraph, metaclass=_Kind):
-    """A graph of TensorFlow 1: while it is the default, functions add operations to it, and a session runs them.
+    """A TensorFlow 1 graph: while it is the default, functions add operations to it, which a session runs.
 
     >>> import gradtape as tf
     >>> with tf.Graph().as_default():
@@ -61,7 +61,7 @@ class Graph(FuncGraph, metaclass=_Kind):
     ...         print(session.run(y, {x: [1.0, 2.0]}))
     5.0
 
-    Operations have names, and may be placed in scopes, on devices, after others, and in collections:
+    Operations have names, and can be placed in scopes, on devices, after others, and in collections:
 
     >>> graph = tf.Graph()
     >>> with graph.as_default(), graph.device("/CPU:0"):
@@ -102,7 +102,7 @@ class Graph(FuncGraph, metaclass=_Kind):
     # -- building ----------------------------------------------------------------------------------------------------
     @contextmanager
     def as_default(self) -> Iterator[Graph]:
-        """Within the block functions add operations to this graph."""
+        """Make this the default graph inside a `with` block: functions add operations to it."""
         prepare_modules()
         make = setting(variable_maker, self.make_variable)
         with building(self), make, setting(name_prefix, ""), setting(_control, ()):
@@ -216,7 +216,7 @@ class Graph(FuncGraph, metaclass=_Kind):
                 )
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """A name in the open scope that no operation has."""
+        """Return a name in the open scope that no operation has."""
         full = name[:-1] if name.endswith("/") else f"{name_prefix.get()}{name}"
         return self._unique(full, mark_as_used)
 
@@ -239,13 +239,13 @@ class Graph(FuncGraph, metaclass=_Kind):
         return f"{self._unique(full)}/"
 
     def name_scope(self, name: str | None) -> Any:
-        """A block whose operations have this prefix."""
+        """Prefix the names of the operations of a `with` block."""
         from gradtape._src.tf.scopes import name_scope
 
         return setting(name_prefix, "") if not name else name_scope(name)
 
     def get_name_scope(self) -> str:
-        """The open name scope."""
+        """Return the open name scope."""
         return name_prefix.get().rstrip("/")
 
     def control_inputs(self) -> tuple[Operation, ...]:
@@ -253,13 +253,13 @@ class Graph(FuncGraph, metaclass=_Kind):
         return _control.get()
 
     def control_dependencies(self, control_inputs: Iterable[Any] | None) -> setting[tuple[Operation, ...]]:
-        """A block whose operations run after these; None: after none."""
+        """Run the operations of a `with` block after these; None clears the dependencies."""
         if control_inputs is None:
             return setting(_control, ())
         return setting(_control, (*_control.get(), *map(operation_of, control_inputs)))
 
     def gradient_override_map(self, op_type_map: Any) -> Any:
-        """A block whose ops of these types have the gradients that `tf.RegisterGradient` registered by these names.
+        """Use gradients registered with `tf.RegisterGradient` for the ops of these types in a `with` block.
 
         >>> import gradtape as tf
         >>> with tf.Graph().as_default() as graph, graph.gradient_override_map({"Tanh": "NotRegistered"}):
@@ -270,7 +270,7 @@ class Graph(FuncGraph, metaclass=_Kind):
         return setting(_gradient_map, {**_gradient_map.get(), **op_type_map})
 
     def device(self, device_name_or_function: Any) -> Any:
-        """A block whose operations are placed on a device."""
+        """Place the operations of a `with` block on a device."""
         from gradtape._src.tf.scopes import device
 
         return device(None if callable(device_name_or_function) else device_name_or_function)
@@ -290,7 +290,7 @@ class Graph(FuncGraph, metaclass=_Kind):
             self.add_to_collection(name, value)
 
     def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
-        """The members of a collection; those whose names begin with the scope."""
+        """Return the members of a collection whose names begin with the scope."""
         import re
 
         values = self.collections.get(name, [])
@@ -299,11 +299,11 @@ class Graph(FuncGraph, metaclass=_Kind):
         return [value for value in values if re.match(scope, getattr(value, "name", ""))]
 
     def get_collection_ref(self, name: Any) -> list[Any]:
-        """A collection itself."""
+        """Return the collection itself."""
         return self.collections.setdefault(name, [])
 
     def get_all_collection_keys(self) -> list[Any]:
-        """The names of all collections."""
+        """Return the names of all collections."""
         return [key for key, values in self.collections.items() if values]
 
     def clear_collection(self, name: Any) -> None:
@@ -312,11 +312,11 @@ class Graph(FuncGraph, metaclass=_Kind):
 
     # -- looking up --------------------------------------------------------------------------------------------------
     def get_operations(self) -> list[Any]:
-        """The operations, in the order in which they were added."""
+        """Return the operations, in the order in which they were added."""
         return list(self.operations)
 
     def get_operation_by_name(self, name: str) -> Any:
-        """The operation of this name."""
+        """Return the operation with this name."""
         if not isinstance(name, str):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
         if name not in self._names:
@@ -327,7 +327,7 @@ class Graph(FuncGraph, metaclass=_Kind):
         return self._names[name]
 
     def get_tensor_by_name(self, name: str) -> Any:
-        """The tensor of this name: that of its operation, and the number of the output."""
+        """Return the tensor with this name: the name of its operation and the number of the output."""
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
         operation, colon, number = name.partition(":")
@@ -352,7 +352,7 @@ class Graph(FuncGraph, metaclass=_Kind):
         return outputs[int(number)]
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
-        """The tensor or operation that an object is, or that a name stands for."""
+        """Return the tensor or operation for an object or a name."""
         if isinstance(obj, str):
             if ":" in obj and allow_tensor:
                 return self.get_tensor_by_name(obj)
@@ -365,13 +365,13 @@ class Graph(FuncGraph, metaclass=_Kind):
         raise TypeError(f"Can not convert a {type(obj).__name__} into a Tensor or Operation.")
 
     def is_feedable(self, tensor: Any) -> bool:
-        """Whether a session may be given a value for a tensor."""
+        """Return whether a session can be fed a value for a tensor."""
         return is_graph_value(tensor) and tensor.graph is self
 
     is_fetchable = is_feedable
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
-        """The graph as the message `GraphDef`: a node for each operation."""
+        """Return the graph as a `GraphDef` message: a node for each operation."""
         return GraphDef(node=[op.node_def for op in self.operations])
 
     @property

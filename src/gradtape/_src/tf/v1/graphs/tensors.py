@@ -255,11 +255,11 @@ class Operation:
         self.attributes: dict[str, Any] = {}
 
     def values(self) -> tuple[GraphTensor, ...]:
-        """The tensors it returns."""
+        """Return the output tensors."""
         return tuple(self.outputs)
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
-        """Run it in a session: this one or the default one."""
+        """Run it in a session: the given one or the default one."""
         self.graph.session_for(session, "execute operation").run(self, feed_dict)
 
     @property
@@ -284,7 +284,7 @@ class Operation:
         )
 
     def get_attr(self, name: str) -> Any:
-        """The value of an attribute."""
+        """Return the value of an attribute."""
         if name in self.attributes:
             return self.attributes[name]
         if name not in ("T", "dtype") or not self.outputs:
