@@ -51,18 +51,28 @@ def flattened(given: tuple[Any, ...], exact: bool = False) -> tuple[list[Any], A
 
     Ragged and sparse tensors with other numbers of values have the same key, unless it has to be `exact`.
     """
+    key = []
+    for value in given:  # tensors alone, as in most calls (benchmark: call_overhead)
+        if type(value) is not Tensor:
+            return _flattened_structure(given, exact)
+        array = value.array
+        if type(array) is Batched:
+            return list(given), None, ()
+        key.append((array.shape, array.dtype))
+    return list(given), tuple(key), ()
+
+
+def _flattened_structure(given: tuple[Any, ...], exact: bool) -> tuple[list[Any], Any, Sequence[Variable]]:
+    """The same for any arguments."""
     key: list[Any] = []
     passed: Sequence[Variable] = ()
     free: Sequence[tuple[int, ...]] = ()
-    if all([type(value) is Tensor for value in given]):  # noqa: C419 - faster, and what most calls are like
-        leaves = list(given)
-    else:
-        leaves = nest.flatten(given, expand_composites=True)
-        if len(leaves) != len(given) or not all(map(_is_same, leaves, given)):
-            key.append(_structure_key(given))
-            if (sizes := nest.sizes_of(given)) and any(sizes) and not exact:
-                free = nest.free_axes(given)
-                key.append(tuple([None if each is None else each.facts for each in sizes]))
+    leaves = nest.flatten(given, expand_composites=True)
+    if len(leaves) != len(given) or not all(map(_is_same, leaves, given)):
+        key.append(_structure_key(given))
+        if (sizes := nest.sizes_of(given)) and any(sizes) and not exact:
+            free = nest.free_axes(given)
+            key.append(tuple([None if each is None else each.facts for each in sizes]))
     for i, leaf in enumerate(leaves):
         if type(leaf) is not Tensor:
             if isinstance(leaf, (ndarray, np.generic)):

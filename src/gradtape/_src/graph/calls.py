@@ -287,7 +287,7 @@ def _call_batches(
         return None
     program = traced.plain if sizes is None else traced.plain.with_sizes(sizes)
     batched = [False] * len(program.feeds)
-    for slot, number in program.plan[0]:
+    for slot, number in program.plan.arguments:
         batched[slot] = flags[number]
     if not any(batched):  # the same for every row
         results = traced.run(traced.plain, arrays, host, sizes, passed)

@@ -6,10 +6,10 @@ its programs, or that the faster one does (`tiers.py`). Nothing here needs JAX.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +29,44 @@ from gradtape._src.graph.merges import merged
 from gradtape._src.graph.replay import evaluate, run_once
 from gradtape._src.graph.tiers import Tier
 from gradtape._src.interrupts import FLOAT_ERRORS, IGNORED, float_errors_ignored
-from gradtape._src.variable import Loan, Storage, Variable, VariableParam, bound, commit, lend_all, peek, updating
+from gradtape._src.variable import (
+    Loan,
+    Slots,
+    Storage,
+    Uncommitted,
+    Variable,
+    VariableParam,
+    bound,
+    commit,
+    committing,
+    lend_all,
+    peek,
+    updating,
+)
 
 if TYPE_CHECKING:
     from gradtape._src.graph.spmd_executor import SpmdExecutor
     from gradtape._src.graph.xla_executor import XlaExecutor
+
+_UNDISTURBED = 8
+"""From how many calls on, between which nothing looks at them, new values of variables are left in a list."""
+
+
+class Plan(NamedTuple):
+    """Which slots of a program's inputs a call fills with what.
+
+    arguments  by their numbers
+    kept       by the values of variables, which stay where they are
+    donated    by those of variables whose memory the program may write to
+    params     by those of variables among the arguments, by their numbers, and whether they are kept
+    supplies   by what a function returns in every call
+    """
+
+    arguments: list[tuple[int, int]]
+    kept: list[tuple[int, Storage, bool]]
+    donated: list[tuple[int, Storage, bool]]
+    params: list[tuple[int, int, bool]]
+    supplies: list[tuple[int, Any]]
 
 
 class Program:
@@ -43,6 +76,8 @@ class Program:
     Python may fail, and gets none. `state` are the variables whose new values are the last outputs. `given` are
     bounds of integers among the inputs.
     """
+
+    _uncommitted: Uncommitted | None = None  # new values of the donated variables, which the last call has left
 
     def __init__(
         self,
@@ -64,12 +99,10 @@ class Program:
         changing = {v.uid for v in state}
         if self.checks and changing:  # it gives variables their old values where a check fails: it needs them all
             used |= {id(feed.symbol) for feed in graph.feeds if feed.kind == "variable" and feed.value.uid in changing}
-        self.feeds = [feed for feed in graph.feeds if id(feed.symbol) in used]
         if self.has_effects or (self.checks and not changing <= donated):
             donated = frozenset()
-        self.donated = tuple(
-            i for i, feed in enumerate(self.feeds) if feed.kind == "variable" and feed.value.uid in donated
-        )
+        self.feeds, count = _donated_last([f for f in graph.feeds if id(f.symbol) in used], donated, state)
+        self.donated = tuple(range(len(self.feeds) - count, len(self.feeds)))
         slots = {self.feeds[slot].value.uid: slot for slot in self.donated}
         first = len(self.outputs) - len(state)
         self.restored = [(first + i, slots[v.uid]) for i, v in enumerate(state) if v.uid in slots]
@@ -77,6 +110,9 @@ class Program:
         self.unread = [i for i, v in enumerate(state) if v.uid not in slots]
         """The numbers of the variables whose old values stay where they are: their memory is not given away."""
         self._state = state
+        fixed = all(type(v) is not VariableParam for v in state)
+        self._may_leave_values = fixed and 0 < len(self.donated) == len(state)
+        self._calls_committed = 0  # how many calls have stored new values since something looked at uncommitted ones
         self._constants: dict[bool, list[Any]] = {}  # by whether the program runs on NumPy
         self._lock = forks.lock()
         self._xla: XlaExecutor | None = None
@@ -103,6 +139,7 @@ class Program:
             found.outputs, found.feeds, found.donated = self.outputs, self.feeds, self.donated
             found.has_effects, found.restored, found.unread = self.has_effects, self.restored, self.unread
             found._state, found.may_divide = self._state, self.may_divide
+            found._may_leave_values = self._may_leave_values
             found.checks = checks.found_in(found.nodes) if self.checks else {}
             self._sized[sizes] = found
         return found
@@ -203,24 +240,20 @@ class Program:
         return {i: x.sharding for i, x in storages if hasattr(x, "sharding") and len(x.sharding.device_set) > 1}
 
     @cached_property
-    def plan(self) -> tuple[Any, ...]:
-        """Where the arrays of a call go: arguments by their number, storages of variables (and whether to keep them),
-        variables among the arguments by their number (and whether to keep them), supplies.
-        """
-        arguments: list[tuple[int, int]] = []
-        variables: list[tuple[int, Storage, bool]] = []
-        passed: list[tuple[int, int, bool]] = []
-        supplies: list[tuple[int, Any]] = []
+    def plan(self) -> Plan:
+        """Where the arrays of a call go."""
+        plan = Plan([], [], [], [], [])
         for slot, feed in enumerate(self.feeds):
+            keep = slot not in self.donated
             if id(feed.symbol) in self._numbers:
-                arguments.append((slot, self._numbers[id(feed.symbol)]))
+                plan.arguments.append((slot, self._numbers[id(feed.symbol)]))
             elif feed.kind == "variable" and type(feed.value) is VariableParam:
-                passed.append((slot, feed.value.number, slot not in self.donated))
+                plan.params.append((slot, feed.value.number, keep))
             elif feed.kind == "variable":
-                variables.append((slot, feed.value.storage, slot not in self.donated))
+                (plan.kept if keep else plan.donated).append((slot, feed.value.storage, keep))
             elif feed.kind == "per_call":
-                supplies.append((slot, feed.value))
-        return arguments, variables, passed, supplies
+                plan.supplies.append((slot, feed.value))
+        return plan
 
     def arrays(
         self, given: Sequence[Any], passed: Sequence[Variable] = (), loan: Loan | None = None, on_numpy: bool = False
@@ -229,18 +262,61 @@ class Program:
         program only reads the variables.
         """
         arrays = (self._constants.get(on_numpy) or self._placed_constants(on_numpy))[:]
-        arguments, variables, places, supplies = self.plan
+        arguments, kept, donated, params, supplies = self.plan
         for slot, number in arguments:
             arrays[slot] = settled(given[number]) if placement.places else given[number]
-        if variables or places:
-            lend = lend_all if loan is None else loan.lend
+        if params:
+            kept = [*kept, *[(slot, passed[number].storage, keep) for slot, number, keep in params]]
+        if loan is not None:
+            self._lend_donated(loan, donated, arrays, on_numpy)
+            if kept:
+                loan.lend(kept, arrays)
+        elif kept or donated:
             with updating():  # or another thread's program gets the memory in between
-                lend(variables, arrays)
-                if places:
-                    lend([(slot, passed[number].storage, keep) for slot, number, keep in places], arrays)
+                lend_all(chain(kept, donated), arrays)
         for slot, supply in supplies:
             arrays[slot] = supply()
         return on_same_devices(arrays) if placement.several else arrays
+
+    def _lend_donated(self, loan: Loan, slots: Slots, arrays: list[Any], on_numpy: bool) -> None:
+        """Fill the slots of donated variables: in one step, if nothing has looked at their new values."""
+        found = self._uncommitted
+        if found is not None:
+            if found.is_whole and not on_numpy:
+                arrays[self.donated[0] :] = found.values
+                return
+            self._uncommitted, self._calls_committed = None, 0
+        loan.lend(slots, arrays)
+
+    def committing(self, changing: Sequence[Storage], results: list[Any], loan: Loan) -> Iterator[None]:
+        """Stores the new values of variables, or leaves them in a list for the next call, when C code consumes it."""
+        values = self.new_values(results, len(changing))
+        if self._uncommitted is None:
+            if loan.stale or loan.numpy_slots or not self._may_leave_values:
+                return committing(changing, values, loan.stale)
+            self._calls_committed += 1
+            if self._calls_committed < _UNDISTURBED:
+                return committing(changing, values, ())
+            self._uncommitted = Uncommitted(changing)
+        return self._uncommitted.filling(values)
+
+    def commit_left(self) -> None:
+        """Store the values that the last call has left in a list. The caller holds the lock."""
+        if self._uncommitted is not None:
+            self._uncommitted.commit()
+            self._uncommitted = None
+
+    def __del__(self) -> None:
+        """Store them, or the memory of all its variables would stay as long as one of them.
+
+        The cycle collector calls this anywhere, also on a thread for which the one that has the lock waits.
+        """
+        lock = updating()
+        if self._uncommitted is not None and lock.acquire(blocking=False):
+            try:
+                self.commit_left()
+            finally:
+                lock.release()
 
     def _placed_constants(self, on_numpy: bool) -> list[Any]:
         """Arrays that the program captured, which stay where it runs; None for other inputs."""
@@ -306,7 +382,8 @@ class Program:
             return False
         if not placement.places:
             return True
-        storages = [storage for _, storage, _ in self.plan[1]] + [variable.storage for variable in passed]
+        slots = chain(self.plan.kept, self.plan.donated)
+        storages = [storage for _, storage, _ in slots] + [variable.storage for variable in passed]
         return chosen() is None and all(storage.is_on_host() for storage in storages)
 
     def run_on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -435,6 +512,14 @@ def _outside(feed: Feed, passed: Sequence[Variable]) -> Any:
 def _sized(node: Node, sizes: dict[str, Any]) -> Node:
     attrs = {name: evaluated(value, sizes) for name, value in node.attrs.items()}
     return Node(node.name, tuple([evaluated(a, sizes) for a in node.args]), attrs, node.outputs)
+
+
+def _donated_last(feeds: Sequence[Feed], donated: frozenset[int], state: Sequence[Variable]) -> tuple[list[Feed], int]:
+    """The inputs, with variables whose memory is donated at the end, in the order of their new values; and how many."""
+    order = {v.uid: i for i, v in enumerate(state) if v.uid in donated}
+    places = [order.get(feed.value.uid, -1) if feed.kind == "variable" else -1 for feed in feeds]
+    ordered = sorted(zip(places, range(len(feeds)), strict=True))
+    return [feeds[i] for _, i in ordered], sum(place >= 0 for place in places)
 
 
 def _is_pure(node: Node) -> bool:

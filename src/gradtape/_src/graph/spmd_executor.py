@@ -303,6 +303,8 @@ class SpmdExecutor:
                 found.whole = results[k]
         if self._single:
             storages = [changing[number] for number, _ in self._single]
+            for storage in storages:
+                storage.committed()
             commit(storages, [self._value(out, results, host) for _, out in self._single])
 
     @cached_property

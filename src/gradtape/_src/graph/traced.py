@@ -10,7 +10,6 @@ program is a traced function like the first, so that every order of derivative i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import cached_property
 from time import perf_counter
 from typing import Any
@@ -105,10 +104,12 @@ class Traced:
             uids = self.outer_uids(tensors, passed)
             wanted = tuple([i for i, uid in enumerate(uids) if tracked_shape(uid, recorders) is not None])
         if not wanted:
-            if host and self.in_parts is not None:
-                return self.in_parts(self.run(self.in_parts.program, [t.array for t in tensors], host, sizes, passed))
-            results = self.run(self.plain, [t.array for t in tensors], host, sizes, passed)
-            return [wrap(value) for value in results[: len(self.outputs)]]
+            in_parts = self.in_parts if host else None
+            program = self.plain if in_parts is None else in_parts.program
+            if sizes is not None:
+                program = program.with_sizes(sizes)
+            results = self._executed(program, [t.array for t in tensors], host, passed)
+            return list(map(wrap, results)) if in_parts is None else in_parts(results)
         derivative = self.derivative(wanted, modes=modes_of(recorders))
         several = len(recorders) > 1
         higher = several or recorders[0].persistent  # TensorFlow then prepares for derivatives of higher order
@@ -237,19 +238,23 @@ class Traced:
         sizes: Sizes | None = None,
         passed: Sequence[Variable] = (),
     ) -> list[Any]:
-        """Results and residuals; variables get their new values."""
-        count = len(self.outputs)
+        """Results and residuals; variables get their new values. Within a trace it becomes a part of that."""
         if sizes is not None:
             program = program.with_sizes(sizes)
-        if (graph := current_graph()) is not None:
-            if graph.root is not self.graph.root:
-                graph.include(self.graph.root)
-            inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
-            for variable in reversed(self._changing):
-                value = inside.pop()
-                if self.graph.outer is None:  # `switch`, `scan` and `while_loop` have it among their results
-                    store(bound(variable, passed), value)
-            return inside
+        graph = current_graph()
+        if graph is None:
+            return self._executed(program, arrays, host, passed)
+        if graph.root is not self.graph.root:
+            graph.include(self.graph.root)
+        inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
+        for variable in reversed(self._changing):
+            value = inside.pop()
+            if self.graph.outer is None:  # `switch`, `scan` and `while_loop` have it among their results
+                store(bound(variable, passed), value)
+        return inside
+
+    def _executed(self, program: Program, arrays: Sequence[Any], host: bool, passed: Sequence[Variable]) -> list[Any]:
+        """Results and residuals of an eager call, by the executor that is chosen or faster."""
         changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
         on_numpy = program.is_on_numpy(host, passed)
         tier = program.tier
@@ -272,9 +277,12 @@ class Traced:
             raise errors.ResourceExhaustedError(None, None, f"{sentence} Variables are unchanged.") from error
         if began:
             tier.add(on_numpy, perf_counter() - began)  # type: ignore[union-attr]
+        found = results if type(results) is list else list(results)
         if host:
-            return [*[x if type(x) is ndarray else to_numpy(x) for x in results[:count]], *results[count:]]
-        return list(results)
+            for i in range(len(self.outputs)):
+                if type(found[i]) is not ndarray:
+                    found[i] = to_numpy(found[i])
+        return found
 
     def _placed(
         self,
@@ -329,8 +337,14 @@ class Traced:
         launched: list[Any] = []
         with updating():  # two threads that update a variable must not lose an update
             at_once = bool(program.donated) or not (program.has_effects or mode)
-            with effects() if calls_back else nullcontext():
-                given = program.launch(arrays, passed, changing if at_once else (), launched, mode, on_numpy)
+            stored = changing if at_once else ()
+            for i in program.unread:  # another program may have left their values in its list
+                changing[i].committed()
+            if calls_back:
+                with effects():
+                    given = program.launch(arrays, passed, stored, launched, mode, on_numpy)
+            else:
+                given = program.launch(arrays, passed, stored, launched, mode, on_numpy)
             failed = np.asarray(launched[end]) if mode else None
             if failed:  # then the program has given variables their old values, if it had their memory
                 for position, slot in program.restored:
@@ -338,7 +352,8 @@ class Traced:
                 raise program.xla.failure(int(failed), given)
             if not at_once:
                 commit(changing, program.new_values(launched, len(changing)))
-        return launched[:first]
+        del launched[first:]
+        return launched
 
     def derived(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Traced:
         """A traced function of another graph, which takes values of this one."""

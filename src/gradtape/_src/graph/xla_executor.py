@@ -163,6 +163,7 @@ class XlaExecutor:
         program = self._program
         kinds = (mode, *map(type, given), *loan.numpy_slots) if program.donated else ()
         if kinds not in self._kinds:
+            program.commit_left()
             if program.donated and not loan.numpy_slots and not self.default_is_processor:
                 self._launch_apart(arrays, loan, changing, results, mode)
                 self._kinds.add(kinds)
@@ -175,7 +176,7 @@ class XlaExecutor:
         if self._new_bytes:
             _try_to_allocate(self._new_bytes)
         launching = map(results.extend, starmap(self.checked(mode) if mode else self.jitted, (arrays,)))
-        any(chain(launching, loan.committing(changing, program.new_values(results, len(changing)))))
+        any(chain(launching, program.committing(changing, results, loan)))
 
     def _launch_apart(
         self, arrays: list[Any], loan: Loan, changing: Sequence[Storage], results: list[Any], mode: Mode

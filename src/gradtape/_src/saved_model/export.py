@@ -233,7 +233,7 @@ class _Exporter:
         given = [tensor for tensor in self.tensors[:there] if not is_text(tensor)]
         whole = self._part(outputs, given)
         program = whole.plain if updates else whole.plain.with_outputs([each.array for each in outputs])
-        places = {number for _, number in program.plan[0]}
+        places = {number for _, number in program.plan.arguments}
         used = [given[i] for i in sorted(_with_sizes(given, places))]
         part = self._part(outputs, used)
         concrete = ConcreteFunction(self.concrete.origin, tuple(used), list(used), part, list(outputs))
@@ -314,8 +314,7 @@ def _exported(level: Level, arguments: list[int], variables: list[Variable]) -> 
 
 def _check(traced: Traced, name: str) -> None:
     program = traced.plain
-    _, _, passed, supplies = program.plan
-    if program.has_effects or passed or supplies:
+    if program.has_effects or program.plan.params or program.plan.supplies:
         raise errors.UnimplementedError(
             None,
             None,
@@ -359,23 +358,22 @@ def _program_for(level: Level, may_be_empty: str) -> Any:
         program = program.with_outputs([each.array for each in traced.outputs])
     sizes = _sizes_for_jax([symbol.shape for symbol in traced.symbols], may_be_empty)
     program = program.with_sizes(tuple(sizes.items())) if sizes else program
-    places, variables, _, _ = program.plan
-    numbers = {("argument", number): slot for slot, number in places}
-    numbers |= {("variable", id(program.feeds[slot].value)): slot for slot, _, _ in variables}
+    plan = program.plan
+    variables = {slot: program.feeds[slot].value for slot, _, _ in (*plan.kept, *plan.donated)}
+    numbers = {("argument", number): slot for slot, number in plan.arguments}
+    numbers |= {("variable", id(variable)): slot for slot, variable in variables.items()}
     constants = program.constants_for_xla()
     taken = {id(each) for each in level.inputs}
-    others = [
-        (slot, program.feeds[slot].value) for slot, _, _ in variables if id(program.feeds[slot].value) not in taken
-    ]
+    others = [(slot, variable) for slot, variable in variables.items() if id(variable) not in taken]
 
     def call(*arrays: Any) -> Any:
         given = list(constants)
         for slot, other in others:  # a vjp names all variables of the trace: on these no result depends
             given[slot] = jax.numpy.zeros(other.shape.as_list(), other.dtype.numpy_dtype)
         for each, array in zip(level.inputs, arrays, strict=True):
-            slot = numbers.get(("variable", id(each)) if isinstance(each, Variable) else ("argument", each))
-            if slot is not None:
-                given[slot] = array
+            found = numbers.get(("variable", id(each)) if isinstance(each, Variable) else ("argument", each))
+            if found is not None:
+                given[found] = array
         return program.replay(*given)
 
     specs = []

@@ -2,8 +2,9 @@
 
 A compiled program borrows the memory of variables with `Loan.lend` and replaces their values with a commit. Between the
 two a storage keeps its buffer, so a call that fails before its launch has nothing to give back. XLA takes donated
-memory when a program is launched: `Loan.committing` stores the new values in the same call of C code, where no signal
-handler runs and no thread reads.
+memory when a program is launched: `committing` stores the new values in the same call of C code, where no signal
+handler runs and no thread reads. While nothing else looks at the variables between two calls of a program, their new
+values stay in the list of its results (`Uncommitted`).
 """
 
 from __future__ import annotations
@@ -97,11 +98,11 @@ class Storage:
     """The value of one variable.
 
     tensor   the value as eager code reads it, with the variable's uid; None where only the buffer has it
-    _buffer  the value as a compiled program left it; None after an assignment by eager code
+    _buffer  the value as a compiled program left it, or `Uncommitted`; None after an assignment by eager code
     _aliased whether the buffer is also visible elsewhere: a program may write into a copy of it only
 
-    Where both are there, they are equal. A NumPy array in `_buffer` is the initial value of a variable that was created
-    while restores were deferred: the first read runs them.
+    Where tensor and buffer are there, they are equal. A NumPy array in `_buffer` is the initial value of a variable
+    that was created while restores were deferred: the first read runs them.
     """
 
     __slots__ = ("_aliased", "_buffer", "tensor", "uid")
@@ -131,15 +132,25 @@ class Storage:
         if type(value) is not ndarray:
             assigned(None if self.tensor is None else self.tensor.array, value)
         with updating():
+            if type(self._buffer) is Uncommitted:
+                self._buffer.commit()
             self.tensor, self._buffer = tensor, None
+
+    def committed(self) -> Any:
+        """The buffer, which the call stores where it is in a list of results. The caller holds the lock."""
+        buffer = self._buffer
+        if type(buffer) is Uncommitted:
+            buffer.commit()
+            return self._buffer
+        return buffer
 
     def newest(self) -> Any:
         """The current array, wherever it is: for its shape, dtype and device. A program may delete it at any time."""
         tensor = self.tensor
         value = self._buffer if tensor is None else tensor.array
-        if value is None:  # another thread is between clearing one and setting the other
+        if value is None or type(value) is Uncommitted:  # None: another thread is between clearing one and setting one
             with updating():
-                return self._buffer if self.tensor is None else self.tensor.array
+                return self.committed() if self.tensor is None else self.tensor.array
         return value
 
     def is_on_host(self) -> bool:
@@ -149,7 +160,7 @@ class Storage:
 
     def is_donated(self) -> bool:
         """Whether a running program has the memory, and the value is nowhere."""
-        buffer: Any = self._buffer
+        buffer: Any = self.committed()
         return self.tensor is None and type(buffer) is not ndarray and bool(buffer.is_deleted())
 
     def fetch(self) -> Tensor:
@@ -157,7 +168,7 @@ class Storage:
         with updating():
             if self.tensor is not None:  # another thread was faster
                 return self.tensor
-            value = self._buffer
+            value = self.committed()
             if type(value) is ndarray:
                 return self._restored(value)
             if type(value) is LaneBuffer:  # which the next program replaces: the tensor is not kept here
@@ -179,7 +190,8 @@ class Storage:
 
     def snapshot(self) -> Callable[[], None]:
         """A function that restores the value of this moment, provided that no program has run since."""
-        tensor, buffer, aliased = self.tensor, self._buffer, self._aliased
+        with updating():
+            tensor, buffer, aliased = self.tensor, self.committed(), self._aliased
 
         def restore() -> None:
             self.tensor, self._buffer, self._aliased = tensor, buffer, aliased
@@ -218,7 +230,7 @@ class Storage:
     # -- compiled programs -------------------------------------------------------------------------------------------
     def lend(self, keep: bool) -> Any:
         """The array for a compiled program, which may write into it unless `keep`."""
-        buffer = self._buffer
+        buffer = self.committed()
         if buffer is None or type(buffer) is ndarray:
             tensor = self.tensor
             value = settled((self.fetch() if tensor is None else tensor).array)
@@ -230,6 +242,40 @@ class Storage:
         elif self._aliased:
             return buffer.copy()
         return buffer
+
+
+class Uncommitted:
+    """New values of variables that are still in one list, from which the next call of their program takes them.
+
+    Every storage has it in the place of a buffer, and counts as aliased: whatever looks at one of them commits all.
+
+    values    in the order of the storages
+    is_whole  whether the values are there, and no storage has got its own
+    """
+
+    __slots__ = ("_storages", "is_whole", "values")
+
+    def __init__(self, storages: Sequence[Storage]) -> None:
+        self._storages = storages
+        self.values: list[Any] = []
+        self.is_whole = False
+
+    def commit(self) -> None:
+        """Give each storage its value. The caller holds the lock; after an interrupt the next look goes on with it."""
+        self.is_whole = False
+        for storage, value in zip(self._storages, self.values, strict=False):
+            if storage._buffer is self:
+                storage._buffer, storage._aliased = value, False
+        self.values = []
+
+    def filling(self, values: Iterable[Any]) -> Iterator[None]:
+        """Takes the values, without running Python code, when C code consumes it."""
+        replacing = map(self.values.__setitem__, (slice(None),), (values,))
+        if self.is_whole:
+            return replacing
+        storing = map(setattr, self._storages, _BUFFER, repeat(self))
+        aliasing = map(setattr, self._storages, _ALIASED, repeat(True))
+        return chain(replacing, storing, aliasing, map(setattr, (self,), ("is_whole",), (True,)))
 
 
 Slots = Iterable[tuple[int, Storage, bool]]
@@ -273,10 +319,6 @@ class Loan:
             storage._buffer, storage._aliased, storage.tensor = arrays[slot], False, None
         self.copied, self.stale = [], []
 
-    def committing(self, storages: Iterable[Storage], values: Iterable[Any]) -> Iterator[None]:
-        """Replaces values, without running Python code, when C code consumes it."""
-        return _committing(storages, values, self.stale)
-
 
 def lend_all(slots: Slots, arrays: list[Any]) -> None:
     """Fill the slots of `arrays` for a program that only reads."""
@@ -306,21 +348,29 @@ def mirror(storages: Sequence[Storage], whole: Any) -> Mirror:
     """Let one array over all devices have the values of storages, one for each replica."""
     made = Mirror(whole)
     for number, storage in enumerate(storages):
+        storage.committed()
         storage._buffer, storage._aliased, storage.tensor = LaneBuffer(made, number), True, None
     return made
 
 
 def commit(storages: Sequence[Storage], values: Iterable[Any]) -> None:
-    """Replace the values of all storages by those of a program to which no memory was donated: all, or none."""
+    """Replace the values of all storages by those of a program to which no memory was donated: all, or none.
+
+    None of them is `Uncommitted`: the program was lent their values, or `committed` was called.
+    """
     found = [np.asarray(value) if isinstance(value, np.generic) else value for value in values]
     if all(type(value) is ndarray for value in found):  # of a program that ran on NumPy
         tensors = [storage.reading(value) for storage, value in zip(storages, found, strict=True)]
         any(chain(map(setattr, storages, _TENSOR, tensors), map(setattr, storages, _BUFFER, _NONE)))
     else:
-        any(_committing(storages, found, storages))
+        any(committing(storages, found, storages))
 
 
-def _committing(storages: Iterable[Storage], values: Iterable[Any], stale: Sequence[Storage]) -> Iterator[None]:
+def committing(storages: Iterable[Storage], values: Iterable[Any], stale: Sequence[Storage]) -> Iterator[None]:
+    """Replaces the values of storages, without running Python code, when C code consumes it.
+
+    `stale` are the storages that have an old value besides the buffer which the program replaces.
+    """
     # `setattr` runs no Python code and returns None: nothing can come between two of these (benchmark: call).
     storing = map(setattr, storages, _BUFFER, values)
     if not stale:
