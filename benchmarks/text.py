@@ -134,9 +134,14 @@ def ragged(tf: Any, np: Any) -> dict[str, Callable[[], Any]]:
 
 def summaries(tf: Any, np: Any) -> dict[str, Callable[[], Any]]:
     writer = tf.summary.create_file_writer(tempfile.mkdtemp())
-    writer.set_as_default()
     loss = tf.constant(1.5)
-    return {"summary.scalar": lambda: [tf.summary.scalar("loss", loss, step=i) for i in range(100)]}
+
+    def scalars() -> None:
+        with writer.as_default():
+            for i in range(100):
+                tf.summary.scalar("loss", loss, step=i)
+
+    return {"summary.scalar": scalars}
 
 
 def worker(module: str, rounds: int) -> None:

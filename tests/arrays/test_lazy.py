@@ -52,6 +52,13 @@ def report() -> Any:
 
 
 # -- when things run -------------------------------------------------------------------------------------------------
+def test_a_change_of_the_mode_runs_what_was_recorded(lazily):
+    x = tf.exp(tf.constant([0.0, 1.0]))
+    assert pending(x) == [True]
+    tf.config.set_graph_mode("off")
+    assert pending(x) == [False]
+
+
 @pytest.mark.parametrize(
     "read",
     [

@@ -311,8 +311,10 @@ class Program:
 
         The cycle collector calls this anywhere, also on a thread for which the one that has the lock waits.
         """
+        if self._uncommitted is None or updating is None:  # Python clears the names of modules when it ends
+            return
         lock = updating()
-        if self._uncommitted is not None and lock.acquire(blocking=False):
+        if lock.acquire(blocking=False):
             try:
                 self.commit_left()
             finally:

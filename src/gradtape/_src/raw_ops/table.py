@@ -24,7 +24,7 @@ for _family in (array, image, linalg, math, nn, ragged, random, state, strings, 
 HINTS = frozenset({
     "T", "Tkeys", "Tout", "Tvalues", "a_is_sparse", "b_is_sparse", "config", "config_proto", "container",
     "debug_ops_spec", "dtype", "element_dtype", "executor_type", "grad_a", "grad_b", "grad_x", "grad_y", "init",
-    "output_shapes", "parallel_iterations", "shape", "shared_name", "sparse_gradient", "tensor_name",
+    "output_shapes", "parallel_iterations", "shape", "shared_name", "tensor_name",
     "use_cudnn_on_gpu", "use_locking", "use_node_name_sharing", "validate_indices", "validate_shape",
 })  # fmt: skip
 """Attrs that change no result, or repeat what the inputs say."""

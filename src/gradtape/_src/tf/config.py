@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from gradtape._src import devices as _devices
+from gradtape._src.arrays.lazy import end_step
 from gradtape._src.compilation_cache import store_in
 from gradtape._src.devices import jax_devices
 from gradtape._src.function.modes import (
@@ -123,8 +124,9 @@ def set_graph_mode(mode: str) -> None:
 
     With "auto", ops on tensors created from now on are recorded. They run together when Python needs a value
     (`numpy()`, `float`, `print`, `if`) or when a training step ends; a sequence that was recorded before runs as one
-    program. "accelerators" does this only on GPUs and TPUs. This function is not in TensorFlow. The environment
-    variable GRADTAPE_LAZY sets "auto" (1) or "off" (0) for a process.
+    program. "accelerators" does this only on GPUs and TPUs. What this thread has recorded runs when the mode changes.
+    This function is not in TensorFlow. The environment variable GRADTAPE_LAZY sets "auto" (1) or "off" (0) for a
+    process.
 
     >>> import gradtape as tf
     >>> tf.config.set_graph_mode("auto")
@@ -135,6 +137,7 @@ def set_graph_mode(mode: str) -> None:
     >>> tf.config.set_graph_mode("accelerators")
     """
     _devices.set_graph_mode(mode)
+    end_step("the graph mode changes", least=1)
 
 
 def get_graph_mode() -> str:
