@@ -42,6 +42,7 @@ AREAS = (
     "ragged",
     "sparse",
     "raw_ops",
+    "feature_columns",
 )
 
 GOLDEN = {area: runner.load_golden(area) for area in AREAS}

@@ -30,7 +30,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("hooks.gradient_registry", "hooks.nest_functions", "hooks.private_functions"),
     ("keras_backend",),
     ("hooks.keras",),
-    ("experimental", "saved_model"),
+    ("experimental", "feature_column", "saved_model"),
     ("numpy_api", "raw_ops"),
     ("solvers",),
     ("tf",),

@@ -70,7 +70,9 @@ _ALL = (
         tests=("tensornetwork/backends/tensorflow", "tensornetwork/tn_keras"),
     ),
     Library("tf-explain", "0.3.1", needs=("opencv-python-headless", "pytest-mock"), tests=("tests",)),
-    Library("scikeras", "0.13.0", needs=("scikit-learn",), tests=("tests",), origin="adriangb/scikeras@v0.13.0"),
+    Library(
+        "scikeras", "0.13.0", needs=("scikit-learn", "pandas"), tests=("tests",), origin="adriangb/scikeras@v0.13.0"
+    ),
     Library(
         "shap",
         "0.49.1",
@@ -141,6 +143,7 @@ _ALL = (
         needs=("matplotlib", "networkx", "pandas", "scipy", "seaborn", "tqdm"),
         tests=("tests",),
         origin="bayesflow-org/bayesflow@v2.0.10",
+        settings={"KERAS_BACKEND": "tensorflow"},
     ),
     Library(
         "spektral",

@@ -45,6 +45,7 @@ SOURCES = {  # public module: its implementation
     "experimental.dtensor": "dtensor",
     "experimental.numpy": "numpy_api.public",
     "experimental.numpy.random": "numpy_api.random",
+    "feature_column": "feature_column.public",
     "image": "tf.image",
     "io": "tf.io",
     "io.gfile": "tf.gfile",

@@ -448,3 +448,30 @@ def test_the_record_is_what_keras_computes_on_jax(tmp_path):
     now, before = dict(np.load(path)), dict(np.load(keras_models.RECORD))
     for name in keras_models.MODELS:
         assert_same(recorded(name, now), recorded(name, before))
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_the_order_of_batches_does_not_depend_on_whether_the_model_is_built(run_eagerly):
+    x = np.arange(12, dtype=np.float32)[:, None]
+    orders = []
+
+    class Model(keras.Model):
+        def call(self, inputs):
+            return inputs * self.factor
+
+        def build(self, shape):
+            self.factor = self.add_weight(shape=(), initializer="ones")
+
+        def train_step(self, data):
+            tf.py_function(lambda values: seen.extend(values.numpy().ravel()), [data[0]], [])
+            return super().train_step(data)
+
+    model = Model()
+    model.compile("sgd", "mse", run_eagerly=run_eagerly)
+    for _ in range(2):
+        seen = []
+        np.random.seed(3)
+        model.fit(x, x, batch_size=4, verbose=0)
+        orders.append(seen[-12:])
+    assert orders[0] == orders[1]
+    assert sorted(orders[0]) == sorted(x.ravel())

@@ -34,7 +34,6 @@ REASONS = [
     (r"LinearOperator", "a rare structure: use the matrix itself"),
     (r"(?i)sparse|ragged|NoneTensorSpec|IndexedSlicesSpec", "a rare function of sparse or ragged tensors"),
     (r"(?i)quantiz|qu?int|fake_quant", "there are no quantized dtypes: tf.quantization simulates them"),
-    (r"tf\.feature_column$", "Keras 3 has no DenseFeatures to read the columns: use tf.keras.utils.FeatureSpace"),
     (r"compat\.v1\.layers|v1\.nn\.(rnn_cell|\w*_rnn)$", "gone from TensorFlow with Keras 2: use tf.keras.layers"),
     (r"tf\.(queue|CriticalSection)$", "for threads of TensorFlow's runtime: use queue.Queue, threading.Lock"),
     (r"tf\.(import_graph_def|load_library|load_op_library|"

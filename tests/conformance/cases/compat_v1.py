@@ -546,3 +546,81 @@ def case_graph_shapes_and_names(tf, np):
             raises(lambda: g.get_tensor_by_name("zz:0"), "ValueError"),
             tf.matmul(p, tf.ones([3, 2])).shape,
         ]
+
+
+def case_sparse_functions(tf, np):
+    v1 = tf.compat.v1
+    a = tf.SparseTensor([[0, 0], [1, 2]], [1.0, 2.0], [2, 3])
+    b = tf.SparseTensor([[0, 0], [1, 1]], [4.0, -1.0], [2, 3])
+    ids = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], tf.constant([2, 0, 1], tf.int64), [2, 2])
+    values = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [5.0, 6.0, 7.0], [2, 2])
+
+    def parts(x):
+        return [x.indices, x.values, x.dense_shape]
+
+    return [
+        parts(v1.sparse_add(a, b, thresh=1.5)),
+        v1.sparse_add(a, tf.ones([2, 3])),
+        parts(v1.sparse_concat(1, [a, b])),
+        parts(v1.sparse_concat(None, [a, b], concat_dim=0)),
+        [parts(x) for x in v1.sparse_split(sp_input=a, num_split=3, axis=1)],
+        v1.sparse_reduce_sum(a, 0),
+        v1.sparse_reduce_sum(a, reduction_axes=[1], keep_dims=True),
+        parts(v1.sparse_reduce_sum_sparse(a, 1)),
+        v1.sparse_reduce_max(b, 1),
+        parts(v1.sparse_reduce_max_sparse(b, 1)),
+        parts(v1.sparse_merge(ids, values, 3)),
+        parts(v1.sparse_reorder(a)),
+        parts(v1.sparse_reshape(a, [3, 2])),
+        parts(v1.sparse_retain(a, [True, False])),
+        parts(v1.sparse_transpose(a)),
+        parts(v1.sparse_slice(a, [0, 0], [1, 2])),
+        parts(v1.sparse_softmax(a)),
+        parts(v1.sparse_maximum(a, b)),
+        parts(v1.sparse_minimum(a, b)),
+        parts(v1.sparse_reset_shape(a)),
+        parts(v1.sparse_fill_empty_rows(tf.SparseTensor([[1, 0]], [3.0], [3, 1]), 9.0)[0]),
+        v1.sparse_tensor_dense_matmul(a, tf.ones([3, 2])),
+        v1.sparse_to_indicator(ids, 3),
+        v1.sparse_segment_sum(tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), [0, 2], [0, 0]),
+        v1.convert_to_tensor_or_sparse_tensor([1.0]),
+        parts(v1.convert_to_tensor_or_sparse_tensor(a)),
+        v1.convert_to_tensor_or_indexed_slices(2.0),
+        raises(lambda: v1.sparse_split(sp_input=a)),
+        raises(lambda: v1.convert_to_tensor_or_sparse_tensor(a, tf.int32)),
+    ]
+
+
+def case_functions_that_moved(tf, np):
+    v1 = tf.compat.v1
+    image = tf.reshape(tf.range(16.0), [1, 4, 4, 1])
+    return [
+        v1.arg_max([[1.0, 3.0], [4.0, 2.0]], 1),
+        v1.arg_min([[1.0, 3.0], [4.0, 2.0]], 0),
+        v1.bincount(tf.constant([1, 1, 3])),
+        v1.floor_div([7, -7], 2),
+        v1.depth_to_space(tf.reshape(tf.range(8.0), [1, 1, 2, 4]), 2),
+        v1.space_to_depth(image, 2),
+        v1.extract_image_patches(image, ksizes=[1, 2, 2, 1], strides=[1, 2, 2, 1], rates=[1, 1, 1, 1], padding="VALID"),
+        v1.batch_to_space_nd(tf.reshape(tf.range(4.0), [4, 1, 1, 1]), [2, 2], [[0, 0], [0, 0]]),
+        v1.random_poisson([2.0, 3.0], [4]).shape,
+        v1.manip.roll([1, 2, 3], 1, 0),
+        v1.manip.batch_to_space_nd(tf.reshape(tf.range(4.0), [4, 1, 1, 1]), [2, 2], [[0, 0], [0, 0]]),
+        v1.spectral.fft(tf.constant([1.0 + 0.0j, 0.0, 0.0, 0.0], tf.complex64)),
+        v1.spectral.dct(tf.constant([1.0, 2.0, 3.0])),
+    ]
+
+
+def case_records_in_a_loop(tf, np):
+    import os
+    import tempfile
+
+    python_io, path = tf.compat.v1.python_io, os.path.join(tempfile.mkdtemp(), "data")
+    found = []
+    for options in (None, python_io.TFRecordOptions("GZIP"), python_io.TFRecordCompressionType.NONE):
+        given = "GZIP" if hasattr(options, "compression_type") else None
+        with tf.io.TFRecordWriter(path, given) as writer:
+            writer.write(b"one")
+            writer.write(b"two")
+        found.append([bytes(record) for record in python_io.tf_record_iterator(path, options)])
+    return [len(records) for records in found] + [records == [b"one", b"two"] for records in found]

@@ -794,3 +794,68 @@ def case_iterators(tf, np):
                 s.run(again.initializer)
                 out.append([s.run(n), s.run(n)])
             return out + [a.shape, a.dtype, b.dtype]
+
+
+def case_init_from_checkpoint(tf, np):
+    import os
+    import tempfile
+
+    v1, path = tf.compat.v1, os.path.join(tempfile.mkdtemp(), "m")
+    with tf.Graph().as_default():
+        with v1.variable_scope("a"):
+            v1.get_variable("w", initializer=[1.0, 2.0])
+            v1.get_variable("b", initializer=3.0)
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            v1.train.Saver().save(session, path)
+
+    def run(mapped):
+        with tf.Graph().as_default():
+            with v1.variable_scope("x"):
+                w = v1.get_variable("w", [2], initializer=v1.zeros_initializer())
+                b = v1.get_variable("b", [], initializer=v1.zeros_initializer())
+            v1.train.init_from_checkpoint(path, mapped(w))
+            with v1.Session() as session:
+                session.run(v1.global_variables_initializer())
+                return session.run([w, b])
+
+    v = tf.Variable([0.0, 0.0])
+    v1.train.init_from_checkpoint(path, {"a/w": v})
+    return [
+        run(lambda w: {"a/": "x/"}),
+        run(lambda w: {"a/w": "x/w"}),
+        run(lambda w: {"a/w": w}),
+        run(lambda w: [("a/w", w)]),
+        v,
+        raises(lambda: run(lambda w: {"a/q": w}), match="Tensor a/q is not found in"),
+        raises(lambda: run(lambda w: {"a/w": "x/q"}), match="Should be 'scope/': 'other_scope/'"),
+        raises(lambda: run(lambda w: {"a/b": "x/w"}), match="doesn't match with shape of tensor a/b"),
+        raises(lambda: run(lambda w: {"/": "x/"}), match="is not found in"),
+    ]
+
+
+def case_gradients_of_rows(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        table = v1.get_variable("table", initializer=np.arange(8, dtype=np.float32).reshape(4, 2))
+        slices = tf.gradients(tf.gather(table, [1, 3, 1]), table)[0]
+        both = tf.convert_to_tensor(slices)
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            rows = session.run(slices)
+            return [session.run(both), both.shape, rows.values, rows.indices, rows.dense_shape]
+
+
+def case_sparse_tensors_of_placeholders(tf, np):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        ids = v1.placeholder(tf.int64, [None, 1])
+        table = v1.get_variable("table", initializer=np.arange(8, dtype=np.float32).reshape(4, 2))
+        where = tf.where(tf.not_equal(ids, -1))
+        sparse = tf.SparseTensor(where, tf.gather_nd(ids, where), tf.shape(ids, out_type=tf.int64))
+        rows = tf.nn.safe_embedding_lookup_sparse(table, sparse, combiner="sum")
+        dense = tf.sparse.to_dense(sparse, default_value=-5)
+        gradient = tf.convert_to_tensor(tf.gradients(rows, table)[0])
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            return session.run([rows, dense, gradient], {ids: [[1], [-1], [3]]})

@@ -21,7 +21,7 @@ class GradientCall:
     def __enter__(self) -> bool:
         tape = self._tape
         self._was_active = tape._active
-        if self._was_active and tape._persistent:
+        if self._was_active and tape._persistent and tape._warns_while_active:
             warn_per_call_site(
                 "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient than "
                 "calling it outside the context (the gradient ops are recorded too, which costs time and memory). Do "

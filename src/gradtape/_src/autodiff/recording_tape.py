@@ -45,6 +45,7 @@ class RecordingTape:
     options: Mapping[str, Any] = MappingProxyType({})  # what is switched on beyond TensorFlow's arguments
     _budget: Any = None  # with `memory_limit`: see autodiff/budget.py
     _profiler: Any = None  # with `profile=True`: see inspect/profile.py
+    _warns_while_active = True  # whether a gradient call inside of the block is worth a warning
     _observes_backward = False  # whether `_backward_observer` has an observer of every pass
 
     def __init__(

@@ -248,7 +248,7 @@ def _call_on_host(
     given = (tuple(args), dict(kwargs))
     flat = nest.flatten(given, expand_composites=True)
     if not changes:
-        flat = [convert(leaf) if isinstance(leaf, Variable) else leaf for leaf in flat]
+        flat = [convert(leaf) if _is_variable(leaf) else leaf for leaf in flat]
     places = [i for i, leaf in enumerate(flat) if isinstance(leaf, Tensor) and not is_known(leaf)]
     if not allows_dynamic_shapes() or any(map(_is_not_for_host, flat)):
         raise error
@@ -277,9 +277,14 @@ def _call_on_host(
     return nest.pack_sequence_as(example, found, expand_composites=True)
 
 
+def _is_variable(leaf: Any) -> bool:
+    """Whether an argument is a variable, of eager code or of a graph of TensorFlow 1."""
+    return isinstance(leaf, Variable) or hasattr(type(leaf), "is_graph_variable")
+
+
 def _is_not_for_host(leaf: Any) -> bool:
     """Whether an argument is Python code, or a variable, which may be values of the graph to a trace."""
-    return isinstance(leaf, Variable) or (callable(leaf) and not isinstance(leaf, (Tensor, type)))
+    return _is_variable(leaf) or (callable(leaf) and not isinstance(leaf, (Tensor, type)))
 
 
 def _example(called: Callable[[Sequence[Tensor]], Any], examples: Iterable[Sequence[Tensor]], error: Any) -> Any:

@@ -68,6 +68,11 @@ globals().update({{name: getattr(_own, name) for name in dir(_own) if name[0] !=
 
 _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFlow, when they are used
     **{f"{PUBLIC}.{name}": _ALL_OF_KERAS.format(name) for name in ("losses", "metrics")},
+    **{
+        f"{root}.{name}": "from gradtape._src.hooks.keras import shown_backend as backend"
+        for root in ("keras", PUBLIC)
+        for name in ("backend", "config")
+    },
     "keras.src.backend.common.dtypes": "PYTHON_DTYPES_MAP['int'] = 'int64'",  # an optimizer's steps, as TensorFlow's
     "keras.src.export.tfsm_layer": (
         "import gradtape as tf\nfrom gradtape._src.keras_backend.interface import BackendAsTensorFlow\n"
@@ -144,6 +149,14 @@ def prefer(who: str) -> None:
 def withdraw(who: str) -> None:
     """Undo `prefer`; a Keras that is imported by then stays as it is."""
     _preferred_by.discard(who)
+
+
+def shown_backend() -> str:
+    """The name of Keras' backend for programs: "tensorflow" where gradtape stands in for it, else "gradtape".
+
+    Programs and libraries that are written for several backends choose TensorFlow's code by it.
+    """
+    return "tensorflow" if "tensorflow" in _preferred_by else NAME
 
 
 def claim() -> None:

@@ -28,6 +28,30 @@ def _own(*names: str) -> str:
 
 
 _REGISTRY = "gradtape._src.hooks.gradient_registry"
+_COLUMNS = " ".join(
+    f"{name}=gradtape._src.feature_column.{module}.{name}"
+    for module, names in (
+        (
+            "base",
+            "FeatureColumn DenseColumn CategoricalColumn SequenceDenseColumn FeatureTransformationCache StateManager",
+        ),
+        (
+            "categorical",
+            "CrossedColumn HashedCategoricalColumn IdentityCategoricalColumn SequenceCategoricalColumn "
+            "VocabularyFileCategoricalColumn VocabularyListCategoricalColumn WeightedCategoricalColumn",
+        ),
+        (
+            "dense",
+            "BucketizedColumn EmbeddingColumn IndicatorColumn NumericColumn SequenceNumericColumn "
+            "SharedEmbeddingColumn",
+        ),
+    )
+    for name in names.split()
+)
+_SERIALIZATION = " ".join(
+    f"{name}=gradtape._src.feature_column.base.{name}"
+    for name in ("serialize_feature_column", "deserialize_feature_column")
+)
 _OPTIMIZERS = "tf.compat.v1.train"
 _ARRAYS = "tf tf.compat.v1 tf.linalg tf.math tf.sparse tf.nn tf.strings"
 _VARIABLES = "Variable=tf.Variable VariableV1=tf.Variable tf.compat.v1"
@@ -134,6 +158,11 @@ TABLE: dict[str, str] = {
     "eager.polymorphic_function.def_function": "function=tf.function",
     "eager.polymorphic_function.polymorphic_function": "function=tf.function",
     "eager.tape": _own("could_possibly_record", "should_record_backprop"),
+    "feature_column.feature_column": "tf.compat.v1.feature_column",
+    "feature_column.feature_column_lib": f"{_COLUMNS} tf.feature_column",
+    "feature_column.feature_column_v2": f"{_COLUMNS} tf.feature_column",
+    "feature_column.sequence_feature_column": f"{_COLUMNS} tf.feature_column",
+    "feature_column.serialization": _SERIALIZATION,
     "framework.composite_tensor": f"CompositeTensor={_SPECS}.CompositeTensor",
     "framework.config": "is_op_determinism_enabled=gradtape._src.function.modes.is_op_determinism_enabled "
     "disable_op_determinism=gradtape._src.function.modes.disable_op_determinism tf.config tf.config.experimental",

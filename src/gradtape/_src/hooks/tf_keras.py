@@ -2,8 +2,8 @@
 
 `tf_keras` is Keras 2, built on TensorFlow's private code. What both versions have is there under its name, below
 `tf_keras` and `tf_keras.api._v1.keras`, so that libraries which import Keras 2 by that name get layers, optimizers and
-initializers. What only Keras 2 has is missing, and the error says so. `optimizers.Optimizer`, which libraries make
-subclasses of, takes Keras 2's arguments.
+initializers. What only Keras 2 has is missing, and the error says so, except for the layers of feature columns.
+`optimizers.Optimizer`, which libraries make subclasses of, takes Keras 2's arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["NAME", "find"]
 
 NAME = "tf_keras"
 _ROOTS = ("api._v1.keras", "api._v2.keras", "api")
-_EMPTY = ("__internal__", "__internal__.legacy", "__internal__.legacy.layers", "__internal__.utils")
+_EMPTY = ("experimental", "__internal__", "__internal__.legacy", "__internal__.legacy.layers", "__internal__.utils")
 """Modules that libraries import although they are private; Keras 3 has nothing of them."""
 
 
@@ -26,6 +26,9 @@ def _register_symbolic_tensor_type(symbolic_tensor_type: type) -> None:
 
 
 _FUNCTIONS = {"__internal__.utils": {"register_symbolic_tensor_type": _register_symbolic_tensor_type}}
+
+
+_FEATURE_LAYERS = {("layers", "DenseFeatures"), ("experimental", "SequenceFeatures")}
 
 
 @functools.cache
@@ -65,10 +68,12 @@ class _Module(ModuleType):
         inner, found = vars(self)["_inner"], vars(self)["_found"]
         if (inner, name) == ("optimizers", "Optimizer"):
             return _optimizer()
-        if (inner, name) == ("", "optimizers"):
-            return find("optimizers")
+        if inner == "" and name in ("experimental", "layers", "optimizers"):
+            return find(name)
         if not name.startswith("__") and hasattr(found, name):
             return getattr(found, name)
+        if (inner, name) in _FEATURE_LAYERS:
+            return getattr(importlib.import_module("gradtape._src.keras_backend.feature_layers"), name)
         if name in _FUNCTIONS.get(inner, {}):
             return _FUNCTIONS[inner][name]
         child = find(f"{inner}.{name}".lstrip(".")) if name == "__internal__" or inner in _EMPTY else None

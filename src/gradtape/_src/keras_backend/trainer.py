@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from keras.src import callbacks as callbacks_module, optimizers as optimizers_module, tree
 from keras.src.backend import config
 from keras.src.losses import loss as loss_module
@@ -25,6 +26,19 @@ from gradtape._src.keras_backend.process_files import ProcessFiles
 from gradtape._src.keras_backend.replicas import ReplicatedStep
 from gradtape._src.keras_backend.sparse_data import SparseBatches, is_for_host
 from gradtape._src.variable import is_distributed
+
+
+def _first(batches: EpochIterator) -> Iterator[tuple[Any, Any, list[Any]]]:
+    """The first batch, to build a model by. NumPy's random state stays: the order of a shuffled epoch must not depend
+    on whether the model was built before it.
+    """
+    state = np.random.get_state()
+    try:
+        start, end, data = next(iter(batches))
+        first = data[0] if isinstance(data, (list, tuple)) else next(data)
+    finally:
+        np.random.set_state(state)
+    yield start, end, [first]
 
 
 class Trainer(base_trainer.Trainer):
@@ -79,7 +93,7 @@ class Trainer(base_trainer.Trainer):
 
         try:
             with self.distribute_strategy.scope():
-                self._symbolic_build(iterator=batches, data_batch=data_batch)
+                self._symbolic_build(iterator=None if batches is None else _first(batches), data_batch=data_batch)
         except RuntimeError:
             # A model without `call` has a `train_step` of its own, which creates what it needs: as with TensorFlow.
             if type(self).call is not Model.call:

@@ -358,6 +358,9 @@ def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
 def static_shape(shape: Any) -> Axes:
     """A shape that was given as a tensor."""
     if not is_known(shape):
+        sizes = getattr(shape.array, "extents", None)
+        if sizes is not None:
+            return tuple(sizes.tolist())
         raise unknown_shape("a conversion of tf.IndexedSlices", "Let dense_shape be a constant, such as tf.shape(x).")
     return tuple(int(n) for n in np.asarray(shape.array))
 

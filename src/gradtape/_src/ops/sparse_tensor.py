@@ -12,7 +12,7 @@ from gradtape._src import dtypes, errors, nest
 from gradtape._src.arrays.dimensions import is_same_shape
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert, converter_of, operand, wrap
-from gradtape._src.core.composites import hosted, register_gradient, register_handler, register_structure
+from gradtape._src.core.composites import NotDenseError, hosted, register_gradient, register_handler, register_structure
 from gradtape._src.core.primitive import registry
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
@@ -33,8 +33,12 @@ class SparseTensor:
         self.indices = convert(indices, None if isinstance(indices, Tensor) else "int64")
         self.values = convert(values)
         self.dense_shape = convert(dense_shape, None if isinstance(dense_shape, Tensor) else "int64")
-        count, rank = self.values.array.shape[:1], self.dense_shape.array.shape[:1]
-        if not is_same_shape(self.indices.array.shape, (*count, *rank)):
+        try:
+            count, rank = self.values.array.shape[:1], self.dense_shape.array.shape[:1]
+            places = self.indices.array.shape
+        except NotDenseError:  # tensors of a graph of TensorFlow 1
+            return
+        if not is_same_shape(places, (*count, *rank)):
             raise ValueError(
                 f"indices should have one row of {rank[0] if rank else 0} coordinates for each of the "
                 f"{count[0] if count else 0} values, but have shape {self.indices.shape}."
@@ -47,9 +51,13 @@ class SparseTensor:
         >>> tf.sparse.from_dense([[1, 0, 0], [0, 2, 0]]).shape
         TensorShape([2, 3])
         """
-        if is_known(self.dense_shape):
-            return TensorShape(np.asarray(self.dense_shape.array).tolist())
-        return TensorShape([None] * self.dense_shape.array.shape[0])
+        try:
+            if is_known(self.dense_shape):
+                return TensorShape(np.asarray(self.dense_shape.array).tolist())
+            return TensorShape([None] * self.dense_shape.array.shape[0])
+        except NotDenseError:
+            rank = self.dense_shape.shape[0] if self.dense_shape.shape.rank else None
+            return TensorShape(None if rank is None else [None] * rank)
 
     @property
     def dtype(self) -> DType:

@@ -36,7 +36,7 @@ from gradtape._src.tf.sparse_shaping import (
 def add(a: Any, b: Any, threshold: Any = 0) -> Any:
     """Add two tensors, of which one or both are sparse; if one is dense, so is the result.
 
-    Elements whose magnitude is below the threshold are dropped from a sparse sum.
+    Sums of two elements whose magnitude is below the threshold are dropped; elements of only one tensor are kept.
 
     >>> import gradtape as tf
     >>> s = tf.sparse.from_dense([[0.0, 1.0]])
@@ -57,7 +57,11 @@ def _sparse_sum(a: SparseTensor, b: SparseTensor, threshold: Any) -> SparseTenso
     values = placed(concat_dense([a.values, b.values], 0), np.concatenate([first, second]), len(where))
     total = make_sparse(where, values, sizes_of(a))
     least = known(limit)
-    return total if not least else retain(total, np.abs(known(values)) >= least)
+    if not least:
+        return total
+    kept = np.abs(known(values)) >= least
+    kept[np.setxor1d(first, second)] = True
+    return retain(total, kept)
 
 
 def _sum_with_dense(sparse: SparseTensor, dense: Tensor) -> Tensor:

@@ -17,6 +17,8 @@ from gradtape._src.tf import array, indexing, linalg, math, random
 from gradtape._src.tf.array import cast
 
 __all__ = [
+    "arg_max",
+    "arg_min",
     "argmax",
     "argmin",
     "batch_gather",
@@ -137,6 +139,16 @@ def argmax(
     """Where the largest element is along an axis (0)."""
     axis = renamed(axis, dimension, "axis", "dimension")
     return math.argmax(input, axis=0 if axis is None else axis, output_type=as_dtype(output_type))
+
+
+def arg_max(input: Any, dimension: Any, output_type: Any = "int64", name: str | None = None) -> Any:
+    """Where the largest element is along an axis."""
+    return math.argmax(input, axis=dimension, output_type=as_dtype(output_type))
+
+
+def arg_min(input: Any, dimension: Any, output_type: Any = "int64", name: str | None = None) -> Any:
+    """Where the smallest element is along an axis."""
+    return math.argmin(input, axis=dimension, output_type=as_dtype(output_type))
 
 
 def argmin(

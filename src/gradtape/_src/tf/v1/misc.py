@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from gradtape._src.arrays.symbolic import current_graph, default_graph, graph_for_ops, running
+from gradtape._src.arrays.symbolic import current_graph, default_graph, graph_for_ops
 from gradtape._src.conversion import convert
 from gradtape._src.dtypes import int64
 from gradtape._src.formats.schema import Field, Record, mapping
@@ -17,7 +17,7 @@ from gradtape._src.tf.v1.graphs.default import (
     get_default_graph as get_default_graph,
     reset_default_graph as reset_default_graph,
 )
-from gradtape._src.tf.v1.graphs.graph import Graph, default_session, packing
+from gradtape._src.tf.v1.graphs.graph import Graph, default_session
 from gradtape._src.tf.v1.graphs.scopes import AUTO_REUSE as AUTO_REUSE, VariableScope as VariableScope
 from gradtape._src.tf.v1.graphs.session import InteractiveSession as InteractiveSession, Session as Session
 from gradtape._src.tf.v1.graphs.values import (
@@ -271,8 +271,7 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
         placeholder(dtype, [None], f"{base}/values"),
         placeholder(int64, [rank], f"{base}/shape"),
     ]
-    with running(packing()):
-        return SparseTensor(*parts)
+    return SparseTensor(*parts)
 
 
 def get_default_session() -> Any:

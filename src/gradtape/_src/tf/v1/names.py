@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 _HERE = "gradtape._src.tf.v1"
 
-_FUNCTIONS = """argmax argmin batch_gather clip_by_average_norm count_nonzero div expand_dims gather multinomial norm
-    reduce_all reduce_any reduce_join reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
-    scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update
-    scatter_sub scatter_update setdiff1d sparse_to_dense squeeze string_split to_bfloat16 to_complex64 to_complex128
-    to_double to_float to_int32 to_int64 where"""
+_FUNCTIONS = """arg_max arg_min argmax argmin batch_gather clip_by_average_norm count_nonzero div expand_dims gather
+    multinomial norm reduce_all reduce_any reduce_join reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod
+    reduce_sum scatter_add scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub
+    scatter_nd_update scatter_sub scatter_update setdiff1d sparse_to_dense squeeze string_split to_bfloat16
+    to_complex64 to_complex128 to_double to_float to_int32 to_int64 where"""
 _MISC = """AUTO_REUSE ConfigProto Dimension GPUOptions GraphKeys GraphOptions IndexedSlicesValue InteractiveSession
     OptimizerOptions RunOptions Session SparseTensorValue VariableScope control_flow_v2_enabled dimension_at_index
     dimension_value disable_eager_execution disable_v2_behavior enable_eager_execution
@@ -41,6 +42,22 @@ _STRINGS = {
     "string_to_number": "to_number",
     "substr": "substr",
 }
+_SPARSE = """convert_to_tensor_or_indexed_slices convert_to_tensor_or_sparse_tensor depth_to_space
+    extract_image_patches random_poisson space_to_depth sparse_add sparse_concat sparse_merge sparse_reduce_max
+    sparse_reduce_max_sparse sparse_reduce_sum sparse_reduce_sum_sparse sparse_split"""
+_MOVED = {
+    **{f"sparse_{name}": f"sparse.{name}" for name in (
+        "fill_empty_rows", "mask", "maximum", "minimum", "reorder", "reset_shape", "reshape", "retain", "segment_mean",
+        "segment_sqrt_n", "segment_sum", "slice", "softmax", "to_indicator", "transpose")},
+    "sparse_tensor_dense_matmul": "sparse.sparse_dense_matmul",
+    "batch_to_space_nd": "batch_to_space",
+    "bincount": "math.bincount",
+    "decode_compressed": "io.decode_compressed",
+    "deserialize_many_sparse": "io.deserialize_many_sparse",
+    "floor_div": "math.floordiv",
+    "serialize_tensor": "io.serialize_tensor",
+}  # fmt: skip
+"""Functions that have the same arguments under another name."""
 _RECORDS = """FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_raw matching_files
     parse_example parse_single_example parse_single_sequence_example parse_tensor serialize_many_sparse
     serialize_sparse"""
@@ -69,12 +86,17 @@ def _lazy_names() -> dict[str, str]:
     for name, place in _STRINGS.items():
         module, _, attribute = place.rpartition(".")
         table[name] = f"gradtape.{module or 'strings'}:{attribute}"
+    for name, place in _MOVED.items():
+        module, _, attribute = place.rpartition(".")
+        table[name] = f"gradtape.{module}:{attribute}" if module else f"gradtape:{attribute}"
+    table |= {name: f"{_HERE}.sparse:{name}" for name in _SPARSE.split()}
     table |= {name: f"gradtape.io:{name}" for name in _RECORDS.split()}
     table |= {name: f"gradtape._src.formats.event:{name}" for name in _MESSAGES.split()}
     table |= {
         name: f"{_HERE}.{name}:"
         for name in ("app", "data", "flags", "gfile", "logging", "losses", "metrics", "summary")
     }
+    table["feature_column"] = "gradtape._src.feature_column.v1:"
     table["confusion_matrix"] = "gradtape.math:confusion_matrix"
     return table
 
@@ -138,6 +160,7 @@ def _train(name: str) -> ModuleType:
         f"{_HERE}.train",
         f"{_HERE}.optimizers",
         f"{_HERE}.graphs.saver",
+        f"{_HERE}.graphs.warm_start",
         summary_iterator=summaries.summary_iterator,
         NewCheckpointReader=newer.load_checkpoint,
     )
@@ -168,4 +191,38 @@ def _test(name: str) -> ModuleType:
     return _joined(name, "Test cases.", "gradtape.test", mock=mock, get_temp_dir=tempfile.mkdtemp)
 
 
-NAMESPACES = {"initializers": _initializers, "test": _test, "train": _train}
+def _selected(doc: str, homes: dict[str, str]) -> Callable[[str], ModuleType]:
+    """What makes a namespace of names that are elsewhere: "module:name"."""
+
+    def make(name: str) -> ModuleType:
+        made = ModuleType(name, doc)
+        for own, home in homes.items():
+            module, _, attribute = home.partition(":")
+            setattr(made, own, getattr(import_module(module), attribute or own))
+        return made
+
+    return make
+
+
+_MANIP = ("batch_to_space_nd", "gather_nd", "reshape", "reverse", "roll", "scatter_nd", "space_to_batch_nd", "tile")
+_MANIP_NAMES = {"batch_to_space_nd": "batch_to_space"}
+_MANIP_HOMES = {name: f"gradtape:{_MANIP_NAMES.get(name, name)}" for name in _MANIP}
+_SPECTRAL = (
+    "dct",
+    "idct",
+    *(f"{kind}{axes}" for kind in ("fft", "ifft", "rfft", "irfft") for axes in ("", "2d", "3d")),
+)
+_PYTHON_IO = {
+    "TFRecordOptions": "gradtape.io:",
+    "TFRecordWriter": "gradtape.io:",
+    "tf_record_iterator": f"{_HERE}.records:",
+    "TFRecordCompressionType": f"{_HERE}.records:",
+}
+NAMESPACES = {
+    "initializers": _initializers,
+    "manip": _selected("Functions that move the elements of tensors.", _MANIP_HOMES),
+    "python_io": _selected("TFRecord files.", _PYTHON_IO),
+    "spectral": _selected("Fourier transforms.", dict.fromkeys(_SPECTRAL, "gradtape.signal:")),
+    "test": _test,
+    "train": _train,
+}

@@ -19,6 +19,7 @@ from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.tape import use_recorders
 from gradtape._src.function.python_code import graph_errors
 from gradtape._src.interrupts import is_interrupt
+from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.v1.graphs.evaluation import Evaluation, needed
@@ -82,6 +83,14 @@ class _Examples(Mode):
         if tensor._static.rank is None and self._rank is None:
             raise UnknownRankError
         return self._zeros(tensor._static, tensor.dtype)
+
+    def sparse(self, value: SparseTensor) -> SparseTensor:
+        """A sparse tensor with one element in each row: zeros are no coordinates of different elements."""
+        rank = value.shape.rank or self._rank or 2
+        where = np.zeros([self._size, rank], np.int64)
+        where[:, 0] = np.arange(self._size)
+        values = self._zeros(TensorShape([self._size]), value.dtype)
+        return SparseTensor(wrap(where), values, wrap(np.full([rank], max(self._size, 1), np.int64)))
 
     def read(self, variable: Any) -> Tensor:
         return self._zeros(variable.shape, variable.dtype)
@@ -184,12 +193,20 @@ def _called(op: Operation, mode: Mode) -> Results:
             return value.variable
         return mode.tensor(value) if isinstance(value, GraphTensor) else value
 
+    given = (op.args, op.kwargs)
+    if isinstance(mode, _Examples):
+        given = nest.map_structure(lambda leaf: mode.sparse(leaf) if _is_graph_sparse(leaf) else leaf, given)
     with running(mode):
-        args, kwargs = nest.map_structure(inside, (op.args, op.kwargs), expand_composites=True)
+        args, kwargs = nest.map_structure(inside, given, expand_composites=True)
         result = op.function(*args, **kwargs)
         leaves = nest.flatten(result, expand_composites=True)
         tensors = [convert(leaf) for leaf in leaves if is_result(leaf)]
     return result, tensors, [static_shape(t) for t in tensors]
+
+
+def _is_graph_sparse(leaf: Any) -> bool:
+    """Whether a leaf is a sparse tensor whose elements are values of a graph."""
+    return isinstance(leaf, SparseTensor) and isinstance(leaf.indices, GraphTensor)
 
 
 def is_result(leaf: Any) -> bool:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradtape._src import nest
+from gradtape._src.arrays.dimensions import extents_of
 from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.graph import gradients as derivatives
+from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops import array
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
@@ -74,19 +76,24 @@ def gradients(graph: Graph, ys: Any, xs: Any, grad_ys: Any, stop: Any, unconnect
     )
     if not tensors:
         return list(found)
+    op.kwargs = {"sparse": [isinstance(g, IndexedSlices) for g in found]}
     result: list[Any] = graph.add_operation(op, template, likes, shapes, name)
+    for g, source in zip(result, sources, strict=True):
+        if isinstance(g, IndexedSlices) and source.shape.is_fully_defined():
+            g.dense_shape.symbol.extents = extents_of(source.shape.as_list())
     return result
 
 
 def _shapes(found: list[Any], sources: list[Any]) -> list[TensorShape]:
-    """The shapes of gradients: those of what they are gradients by; of slices only the ranks are known."""
+    """The shapes of gradients: those of what they are gradients by; of slices it is not known how many there are."""
     shapes = []
     for g, source in zip(found, sources, strict=True):
         if isinstance(g, Tensor):
             shapes.append(source.shape)
         elif g is not None:
-            parts = nest.flatten(g, expand_composites=True)
-            shapes += [TensorShape([None] * len(part.array.shape)) for part in parts if part is not None]
+            rest = list(source.shape[1:]) if source.shape.rank else [None] * (len(g.values.array.shape) - 1)
+            shapes += [TensorShape([None, *rest]), TensorShape([None])]
+            shapes += [] if g.dense_shape is None else [TensorShape(g.dense_shape.array.shape)]
     return shapes
 
 
@@ -95,7 +102,16 @@ def _filled(leaves: list[Any], likes: Iterable[Any]) -> list[Any]:
     return [None if leaf is None else next(remaining) for leaf in leaves]
 
 
-def _gradients(ys: Any, xs: Any, grad_ys: Any, stop: Any, unconnected: Any) -> list[Any]:
+def _gradients(ys: Any, xs: Any, grad_ys: Any, stop: Any, unconnected: Any, sparse: Any = None) -> list[Any]:
+    """The gradients. `sparse` says which of them have to be slices, because they were when the graph was built."""
+    found = _traced_or_eager(ys, xs, grad_ys, stop, unconnected)
+    if sparse is None:
+        return found
+    pairs = zip(found, sparse, strict=True)
+    return [convert(g) if isinstance(g, IndexedSlices) and not is_sparse else g for g, is_sparse in pairs]
+
+
+def _traced_or_eager(ys: Any, xs: Any, grad_ys: Any, stop: Any, unconnected: Any) -> list[Any]:
     if current_graph() is not None:
         return derivatives.gradients(ys, xs, grad_ys, stop_gradients=stop, unconnected_gradients=unconnected)
     mode: Any = active_mode()

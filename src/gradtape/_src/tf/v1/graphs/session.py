@@ -222,11 +222,17 @@ class outside:
             block.__exit__(*failure)
 
 
+class _OpenTape(GradientTape):
+    """The tape of a run, whose gradients are operations of the run and so can have gradients."""
+
+    _warns_while_active = False
+
+
 class _Tape:
     """Records what runs eagerly, where gradients are computed of it."""
 
     def __init__(self) -> None:
-        self._tape = GradientTape(persistent=True)
+        self._tape = _OpenTape(persistent=True)
 
     def watch_constant(self, value: Tensor) -> None:
         """Let a gradient begin at a value that was computed from constants."""

@@ -98,6 +98,13 @@ class GraphVariable(Variable):
                 graph.variable_values[handle.name] = self.graph_element
         self._add_to_collections(collections)
 
+    def initialize_with(self, value: Any) -> None:
+        """Let `initializer` assign another value."""
+        building, prefix = (running(None), tracing(None)), setting(name_prefix, f"{self._op.name}/")
+        with building[0], building[1], use_recorders(()), setting(_control, ()), prefix:
+            self._initial = _initial_tensor(self.graph, value, self._dtype)
+            self._initializer = self._changing("assign", self._initial).op
+
     def _add_to_collections(self, collections: Sequence[Any] | None) -> None:
         keys = ["variables"] if collections is None else list(collections)
         if self._trainable and "trainable_variables" not in keys:

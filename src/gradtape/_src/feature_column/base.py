@@ -1,0 +1,393 @@
+"""What feature columns have in common: kinds of columns, the features of a batch, and the variables of columns.
+
+Columns are written with TensorFlow's public functions, so that they work in eager code, in functions, and in graphs of
+TensorFlow 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+
+C = TypeVar("C", bound="FeatureColumn")
+
+
+def api() -> Any:
+    """The public functions, which a graph of TensorFlow 1 records."""
+    return importlib.import_module("gradtape")
+
+
+class IdWeightPair(NamedTuple):
+    """The ids of a categorical column in sparse tensors, and their weights or None."""
+
+    id_tensor: Any
+    weight_tensor: Any
+
+
+class TensorSequenceLengthPair(NamedTuple):
+    """Sequences of vectors, and how long each of them is."""
+
+    dense_tensor: Any
+    sequence_length: Any
+
+
+_Pair: TypeAlias = IdWeightPair
+_Sequences: TypeAlias = TensorSequenceLengthPair
+
+
+class FeatureColumn:
+    """A column: how features of a batch become a tensor. Columns are named tuples of what they were made with."""
+
+    _is_v2_column = True
+
+    @property
+    def name(self) -> str:
+        """The name, which is unique among the columns of a model."""
+        raise NotImplementedError(f"{type(self).__name__} has no name.")
+
+    @property
+    def scope(self) -> str:
+        """The name of the scope of its variables."""
+        return re.sub(r"[^A-Za-z0-9_.\-]", "_", self.name)
+
+    @property
+    def parse_example_spec(self) -> dict[str, Any]:
+        """What `tf.io.parse_example` needs to know of the features."""
+        raise NotImplementedError(f"{type(self).__name__} has no parse_example_spec.")
+
+    @property
+    def parents(self) -> list[Any]:
+        """The columns and keys of features that it is made of."""
+        raise NotImplementedError(f"{type(self).__name__} has no parents.")
+
+    def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
+        """The tensor, or tensors, of a batch; `transformation_cache` has the features."""
+        raise NotImplementedError(f"{type(self).__name__} transforms nothing.")
+
+    def create_state(self, state_manager: Any) -> None:
+        """Make the variables that the column needs."""
+
+    def __lt__(self, other: Any) -> bool:
+        return str(self) < str(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return str(self) > str(other)
+
+    # -- configurations ----------------------------------------------------------------------------------------------
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the column, with names in the place of dtypes and functions."""
+        return {name: _as_config(getattr(self, name)) for name in _fields(type(self))}
+
+    @classmethod
+    def from_config(
+        cls: type[C], config: Mapping[str, Any], custom_objects: Any = None, columns_by_name: Any = None
+    ) -> C:
+        """The column of a configuration.
+
+        Args:
+          config: What `get_config` returned.
+          custom_objects: Functions and classes that the configuration names.
+          columns_by_name: Columns that exist, and those that this makes: equal columns become one.
+        """
+        known = {} if columns_by_name is None else columns_by_name
+        config = {**cls._defaults(), **config}
+        if set(config) != set(_fields(cls)):
+            raise ValueError(f"Invalid config: {config}, expected keys: {_fields(cls)}")
+        values = {name: _from_config(name, value, custom_objects, known) for name, value in config.items()}
+        return cls(**values)
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """Arguments that older configurations do not have."""
+        return {}
+
+
+def _fields(cls: Any) -> tuple[str, ...]:
+    """The names of the arguments of a class of columns, which is one of named tuples."""
+    names: tuple[str, ...] = cls._fields
+    return names
+
+
+class DenseColumn(FeatureColumn):
+    """A column that gives a dense tensor, of the shape [batch, *variable_shape]."""
+
+    @property
+    def variable_shape(self) -> Any:
+        """The shape for one example."""
+        raise NotImplementedError(f"{type(self).__name__} has no variable_shape.")
+
+    def get_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> Any:
+        """The tensor of a batch."""
+        raise NotImplementedError(f"{type(self).__name__} has no dense tensor.")
+
+
+class CategoricalColumn(FeatureColumn):
+    """A column that gives ids."""
+
+    IdWeightPair: ClassVar[type] = IdWeightPair
+
+    @property
+    def num_buckets(self) -> int:
+        """How many ids there are."""
+        raise NotImplementedError(f"{type(self).__name__} has no num_buckets.")
+
+    def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> _Pair:
+        """The ids of a batch, and their weights."""
+        return IdWeightPair(transformation_cache.get(self, state_manager), None)
+
+
+class SequenceDenseColumn(FeatureColumn):
+    """A column that gives sequences of vectors."""
+
+    TensorSequenceLengthPair: ClassVar[type] = TensorSequenceLengthPair
+
+    def get_sequence_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> _Sequences:
+        """The vectors of a batch, and the lengths of its sequences."""
+        raise NotImplementedError(f"{type(self).__name__} has no sequences.")
+
+
+# -- features ----------------------------------------------------------------------------------------------------------
+class FeatureTransformationCache:
+    """The features of a batch, and what columns made of them: each is transformed once."""
+
+    def __init__(self, features: Mapping[str, Any]) -> None:
+        self._features = dict(features)
+        self._tensors: dict[Any, Any] = {}
+
+    def get(self, key: Any, state_manager: Any, training: bool | None = None) -> Any:
+        """The tensor of a feature, which has at least two axes, or what a column makes of the batch."""
+        if key not in self._tensors:
+            self._tensors[key] = self._found(key, state_manager)
+        return self._tensors[key]
+
+    def _found(self, key: Any, state_manager: Any) -> Any:
+        if key in self._features:
+            return _with_two_axes(self._features[key], key)
+        if isinstance(key, str):
+            raise ValueError(
+                f"Feature {key} is not in features dictionary. It has {', '.join(map(repr, self._features)) or 'none'}."
+            )
+        if not isinstance(key, FeatureColumn):
+            raise TypeError(f'"key" must be either a "str" or "FeatureColumn". Provided: {key}')
+        found = key.transform_feature(self, state_manager)
+        if found is None:
+            raise ValueError(f"Column {key.name} is not supported.")
+        return found
+
+
+def as_tensor(value: Any) -> Any:
+    """A feature as a tensor, or a sparse one."""
+    tf = api()
+    if isinstance(value, tf.compat.v1.SparseTensorValue):
+        return tf.SparseTensor(*value)
+    return value if isinstance(value, tf.SparseTensor) else tf.convert_to_tensor(value)
+
+
+def _with_two_axes(value: Any, key: Any) -> Any:
+    tf, tensor = api(), as_tensor(value)
+    rank = tensor.shape.rank
+    if rank == 0:
+        raise ValueError(f"Feature (key: {key}) cannot have rank 0. Given: {tensor}")
+    if rank != 1:
+        return tensor
+    if isinstance(tensor, tf.SparseTensor):
+        return tf.sparse.reshape(tensor, tf.concat([tensor.dense_shape, [1]], 0))
+    return tf.expand_dims(tensor, -1)
+
+
+def as_sparse(value: Any, missing: Any = None) -> Any:
+    """A tensor without its missing elements: texts without letters and ids of -1, or those that are given."""
+    tf, tensor = api(), as_tensor(value)
+    if isinstance(tensor, tf.SparseTensor):
+        return tensor
+    if missing is None:
+        missing = "" if tensor.dtype == tf.string else -1 if tensor.dtype.is_integer else 0
+    where = tf.where(tf.not_equal(tensor, tf.constant(missing, tensor.dtype)))
+    return tf.SparseTensor(where, tf.gather_nd(tensor, where), tf.shape(tensor, out_type=tf.int64))
+
+
+def sequence_lengths(sparse: Any, elements: int = 1) -> Any:
+    """How long the sequences of a sparse tensor are, where `elements` of its columns are one step."""
+    tf = api()
+    rows, ends = sparse.indices[:, 0], sparse.indices[:, 1] + 1
+    longest = tf.math.unsorted_segment_max(ends, rows, sparse.dense_shape[0])
+    longest = tf.maximum(longest, tf.zeros_like(longest))  # a row without elements has the lowest number there is
+    return (longest + elements - 1) // elements
+
+
+def combined(
+    embeddings: Any, pair: IdWeightPair, combiner: str, name: str, max_norm: Any = None, safe: bool = True
+) -> Any:
+    """The embeddings of the ids of each row, combined."""
+    tf, ids = api(), pair.id_tensor
+    lookup = tf.nn.safe_embedding_lookup_sparse
+    if not safe and ids.shape.rank is not None and ids.shape.rank <= 2:
+        lookup = tf.nn.embedding_lookup_sparse
+    return lookup(embeddings, ids, pair.weight_tensor, combiner=combiner, max_norm=max_norm, name=f"{name}_weights")
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+def normalized(columns: Any, kinds: type | tuple[type, ...] = FeatureColumn, complaint: str = "") -> list[Any]:
+    """The columns of a model, sorted by their names, which are different ones.
+
+    `complaint` is the beginning of the error for one that is not of the kinds.
+    """
+    if isinstance(columns, dict):
+        raise ValueError("Expected feature_columns to be iterable, found dict.")
+    found = [columns] if isinstance(columns, FeatureColumn) else list(columns)
+    for column in found:
+        if not isinstance(column, FeatureColumn):
+            kind = type(column)
+            raise ValueError(f"Items of feature_columns must be a FeatureColumn. Given (type {kind}): {column}.")
+    if not found:
+        raise ValueError("feature_columns must not be empty.")
+    by_name: dict[str, Any] = {}
+    for column in found:
+        if column.name in by_name:
+            raise ValueError(
+                f"Duplicate feature column name found for columns: {column} and {by_name[column.name]}. This usually "
+                "means that these columns refer to same base feature. Either one must be discarded or a duplicated but "
+                "renamed item must be inserted in features dict."
+            )
+        by_name[column.name] = column
+        if not isinstance(column, kinds):
+            raise ValueError(f"{complaint} Given: {column}")
+    return [by_name[name] for name in sorted(by_name)]
+
+
+def check_batch_sizes(tensors: Sequence[Any], columns: Sequence[FeatureColumn]) -> None:
+    """ValueError, if the tensors of two columns have different first axes."""
+    sizes = [(tensor.shape[0], column.name) for tensor, column in zip(tensors, columns, strict=True)]
+    known = [(size, name) for size, name in sizes if size is not None]
+    for size, name in known[1:]:
+        if size != known[0][0]:
+            raise ValueError(
+                "Batch size (first dimension) of each feature must be same. Batch size of columns "
+                f"({known[0][1]}, {name}): ({known[0][0]}, {size})"
+            )
+
+
+# -- state -------------------------------------------------------------------------------------------------------------
+class StateManager:
+    """Where columns keep their variables and tables.
+
+    `make(column, name, shape, initializer, trainable)` creates a variable.
+    """
+
+    def __init__(self, make: Callable[..., Any] | None = None, trainable: bool = True) -> None:
+        self._make, self._trainable = make, trainable
+        self._variables: dict[tuple[Any, str], Any] = {}
+        self._resources: dict[tuple[Any, str], Any] = {}
+
+    def create_variable(
+        self,
+        feature_column: FeatureColumn,
+        name: str,
+        shape: Any,
+        dtype: Any = None,
+        trainable: bool = True,
+        use_resource: bool = True,
+        initializer: Any = None,
+    ) -> Any:
+        """Make a variable of a column."""
+        if (feature_column, name) in self._variables:
+            raise ValueError("Variable already exists.")
+        assert self._make is not None
+        made = self._make(feature_column, name, shape, initializer, self._trainable and trainable)
+        self._variables[feature_column, name] = made
+        return made
+
+    def get_variable(self, feature_column: FeatureColumn, name: str) -> Any:
+        """A variable of a column."""
+        if (feature_column, name) not in self._variables:
+            raise ValueError("Variable does not exist.")
+        return self._variables[feature_column, name]
+
+    def add_resource(self, feature_column: FeatureColumn, name: str, resource: Any) -> None:
+        """Keep a table of a column."""
+        self._resources[feature_column, name] = resource
+
+    def has_resource(self, feature_column: FeatureColumn, name: str) -> bool:
+        """Whether a column has a table of this name."""
+        return (feature_column, name) in self._resources
+
+    def get_resource(self, feature_column: FeatureColumn, name: str) -> Any:
+        """A table of a column."""
+        if (feature_column, name) not in self._resources:
+            raise ValueError("Resource does not exist.")
+        return self._resources[feature_column, name]
+
+
+# -- configurations ----------------------------------------------------------------------------------------------------
+_classes: dict[str, type[FeatureColumn]] = {}
+
+
+def registered(cls: type[C]) -> type[C]:
+    """Let configurations name a class of columns."""
+    _classes[cls.__name__] = cls
+    return cls
+
+
+def serialize_feature_column(column: FeatureColumn | str) -> Any:
+    """A column as a dictionary; a key as it is."""
+    if isinstance(column, str):
+        return column
+    return {"class_name": type(column).__name__, "config": column.get_config()}
+
+
+def deserialize_feature_column(config: Any, custom_objects: Any = None, columns_by_name: Any = None) -> Any:
+    """The column of a dictionary; the same one for equal dictionaries, if `columns_by_name` is given."""
+    if isinstance(config, str):
+        return config
+    classes = {**_classes, **(custom_objects or {})}
+    cls = classes.get(config["class_name"])
+    if cls is None:
+        raise ValueError(f"Unknown feature_column_v2: {config['class_name']}")
+    known = {} if columns_by_name is None else columns_by_name
+    made = cls.from_config(config["config"], custom_objects, known)
+    return known.setdefault(serialized_key(made), made)
+
+
+def serialized_key(column: FeatureColumn) -> str:
+    """What equal columns have in common."""
+    return f"{type(column).__name__}:{column.name}"
+
+
+def _as_config(value: Any) -> Any:
+    if isinstance(value, FeatureColumn):
+        return serialize_feature_column(value)
+    if isinstance(value, tuple) and any(isinstance(item, FeatureColumn) for item in value):
+        return tuple(map(serialize_feature_column, value))
+    if isinstance(value, api().DType):
+        return value.name
+    if hasattr(value, "get_config"):
+        return {"class_name": type(value).__name__, "config": value.get_config()}
+    return value.__name__ if callable(value) else value
+
+
+def _from_config(name: str, value: Any, custom_objects: Any, known: dict[str, Any]) -> Any:
+    if name in ("categorical_column", "source_column"):
+        return deserialize_feature_column(value, custom_objects, known)
+    if name == "keys":
+        return tuple([deserialize_feature_column(key, custom_objects, known) for key in value])
+    if name == "dtype":
+        return api().as_dtype(value)
+    if name in ("initializer", "normalizer_fn"):
+        return _callable(value, custom_objects)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _callable(value: Any, custom_objects: Any) -> Any:
+    """The function or initializer that a configuration names."""
+    if value is None or callable(value):
+        return value
+    name = value if isinstance(value, str) else value["class_name"]
+    spaces: Iterable[Any] = (api().compat.v1.initializers, api().compat.v1, api().initializers)
+    found = (custom_objects or {}).get(name) or next((getattr(s, name) for s in spaces if hasattr(s, name)), None)
+    if found is None:
+        raise ValueError(f"Unknown function or class: {name}. Give it in custom_objects.")
+    if isinstance(value, str):
+        return found
+    return found.from_config(value["config"]) if hasattr(found, "from_config") else found(**value["config"])
