@@ -298,11 +298,12 @@ def banded_triangular_solve(
                 f"In[{position}] ndims must be >= 2: {len(value.array.shape)}", "BandedTriangularSolve"
             )
     count, n = x.array.shape[-2:]
-    if not 1 <= count <= n:
+    if not count:
         raise errors.invalid_argument(f"Number of bands {count} must be between 1 and {n}", "BandedTriangularSolve")
     lower, adjoint = flag(lower, "lower", True), flag(adjoint, "adjoint")
-    band = (1 - count, 0) if lower else (0, count - 1)
-    if count == 1:
+    x = x if count <= n else index_last(x, slice(n) if lower else slice(count - n, None), slice(None))  # bands outside
+    band = (1 - x.array.shape[-2], 0) if lower else (0, x.array.shape[-2] - 1)
+    if band == (0, 0):
         matrix = diag(index_last(x, 0, slice(None)))
     else:
         matrix = diag(x, k=band, num_rows=n, num_cols=n, align="LEFT_RIGHT")

@@ -467,8 +467,9 @@ def count_nonzero(
 
 def _is_nonzero(x: Tensor) -> Tensor:
     """Where x is not the zero of its dtype, which is the empty one of texts."""
-    empty = np.array(b"", object)
-    there: Tensor = math.not_equal(x, constant_operand(empty)) if x.dtype.name == "string" else cast(x, "bool")
+    zero = np.array(b"", object) if x.dtype.name == "string" else np.zeros((), x.array.dtype)
+    by_zero = x.dtype.name == "string" or x.dtype.is_complex  # a cast to bool takes the real part
+    there: Tensor = math.not_equal(x, constant_operand(zero)) if by_zero else cast(x, "bool")
     return there
 
 

@@ -573,7 +573,8 @@ def where(
                 "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.",
                 "Where",
             )
-        there = numpy_namespace.astype(np.asarray(truth.array), dtype=np.dtype(np.bool_))
+        values = np.asarray(truth.array)
+        there = values if values.dtype.kind == "c" else numpy_namespace.astype(values, dtype=np.dtype(np.bool_))
         return wrap(np.argwhere(there).astype(np.int64))
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
