@@ -25,7 +25,20 @@ def _vjp_of_read(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: in
 
 
 def _jvp_of_read(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
-    return tuple(given)
+    """The tangent of the variable, which is broadcast to the new shape if it can be."""
+    (tangent,), shape = given, attrs["shape"]
+    lengths = tuple(tangent.shape)
+    if len(lengths) > len(shape) or any(n not in (1, m) for n, m in zip(lengths[::-1], shape[::-1], strict=False)):
+        raise _one_shape()
+    return (tangent,)
+
+
+def _one_shape() -> errors.InvalidArgumentError:
+    return errors.invalid_argument(
+        "A variable changed its shape after forward mode began, and its tangent has one shape only. Use tape.gradient "
+        "or tape.jacobian, or change the shape before",
+        "ReadVariableOp",
+    )
 
 
 def _structure_of_read(call: OpCall) -> Any:
@@ -88,8 +101,4 @@ def refuse_tangents(records: Sequence[Any], sources: Iterable[int]) -> None:
     """Raise if a tape has read a source in several shapes: a tangent has one of them."""
     uids = grown.intersection(sources)
     if uids and any(record[0] is READ and record[1][0] in uids for record in records):
-        raise errors.invalid_argument(
-            "A variable changed its shape while the tape recorded, and forward mode has a tangent of one shape only. "
-            "Use tape.gradient or tape.jacobian, or change the shape before the tape is entered",
-            "ReadVariableOp",
-        )
+        raise _one_shape()
