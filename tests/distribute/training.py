@@ -101,8 +101,8 @@ def paths(model):
 def assert_same_weights(names, found, expected):
     """Compare weights, given their paths.
 
-    The bias of the keys shifts all scores of a query by the same amount, which the softmax takes out again: its gradient
-    is zero, and what is computed for it is the rounding error of a sum. Adam divides that by its own size.
+    The bias of the keys shifts all scores of a query by the same amount, which the softmax takes out again: its
+    gradient is zero, and what is computed for it is the rounding error of a sum. Adam divides that by its own size.
     """
     for name, values, wanted in zip(names, found, expected, strict=True):
         atol = 2e-3 if name.endswith("key/bias") else 5e-6

@@ -121,6 +121,11 @@ def _of_all_workers(tensor: Tensor) -> np.ndarray:
     """The tensors of all processes, along a new first axis."""
     if current_graph() is not None:
         raise only_eager(RuntimeError("A reduction over several processes takes place when it is called."))
+    if not (tensor.dtype.is_numeric or tensor.dtype.is_bool):
+        raise TypeError(
+            f"Value passed to parameter 'input' has DataType {tensor.dtype.name} not in list of allowed values: "
+            "processes exchange numbers. Gather indices of a vocabulary that all of them have, or use files."
+        )
     from jax.experimental import multihost_utils
 
     try:

@@ -261,9 +261,21 @@ def _value_of(op: Op, tensor: Tensor, known: dict[int, Any], sizes: dict[str, in
     return found
 
 
+def _refuse_derivative(*given: Any, **attrs: Any) -> Any:
+    """TensorFlow's error for the derivative of a sum over processes: parts of other processes are not known here."""
+    raise LookupError(
+        "No gradient defined for operation 'CollectiveReduceV2' (op type: CollectiveReduceV2). A function that reduces "
+        "over the replicas of several processes has no derivative. Put the tape in the function that strategy.run "
+        "calls; tf.distribute.get_replica_context().all_reduce has a gradient there."
+    )
+
+
 LINK = program_op("identity_n", "IdentityN", _vjp_of_link, _jvp_of_link, _structure_of_link, _series_of_link)
 CALL = program_op("function", "PartitionedCall", _vjp_of_call, _jvp_of_call, _structure_of_call, _series_of_call)
 PART = program_op("part", "PartitionedCall", _vjp_of_part, _jvp_of_part, _structure_of_call, _series_of_part)
+ACROSS_PROCESSES = program_op(
+    "across_processes", "CollectiveReduceV2", _refuse_derivative, _refuse_derivative, dense, _refuse_derivative
+)
 
 
 # A call is a function of every namespace: a backward pass makes it with raw arrays, batches or recorded tensors.

@@ -327,7 +327,8 @@ class SpmdExecutor:
             program.run_on_numpy(program.arrays(given, passed, None, on_numpy=True))
         except Exception as error:
             return error
-        return errors.invalid_argument("A check of the values failed", program.name)
+        where = ", in another process, whose error names it" if self.layout.workers > 1 else ""
+        return errors.invalid_argument(f"A check of the values failed{where}", program.name)
 
     def _launch_with_others(self, arrays: list[Any], results: list[Any], mode: Mode) -> None:
         """Launch it in this process as in all others, and wait: an error tells that one of them is lost."""

@@ -24,7 +24,7 @@ from gradtape._src.conversion import wrap
 from gradtape._src.core.primitive import Op
 from gradtape._src.core.tape import active_recorders, active_stack
 from gradtape._src.devices import chosen, placement
-from gradtape._src.graph.calls import CALL, PART
+from gradtape._src.graph.calls import ACROSS_PROCESSES, CALL, PART
 from gradtape._src.graph.checks import NONE, Mode
 from gradtape._src.graph.derivative import Derivative
 from gradtape._src.graph.host_calls import effects
@@ -103,13 +103,16 @@ class Traced:
                 notice_reading(variable)
             uids = self.outer_uids(tensors, passed)
             wanted = tuple([i for i, uid in enumerate(uids) if tracked_shape(uid, recorders) is not None])
-        if not wanted:
+        if not wanted or self._crosses_processes:
             in_parts = self.in_parts if host else None
             program = self.plain if in_parts is None else in_parts.program
             if sizes is not None:
                 program = program.with_sizes(sizes)
             results = self._executed(program, [t.array for t in tensors], host, passed)
-            return list(map(wrap, results)) if in_parts is None else in_parts(results)
+            found = list(map(wrap, results)) if in_parts is None else in_parts(results)
+            if wanted:
+                record(recorders, ACROSS_PROCESSES, uids, tuple(found), (), {})
+            return found
         derivative = self.derivative(wanted, modes=modes_of(recorders))
         several = len(recorders) > 1
         higher = several or recorders[0].persistent  # TensorFlow then prepares for derivatives of higher order
@@ -128,6 +131,15 @@ class Traced:
         }
         record(recorders, CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count])
+
+    def _unrecorded(
+        self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None, passed: Sequence[Variable]
+    ) -> list[Tensor]:
+        """Run the program without anything for derivatives."""
+        if host and self.in_parts is not None:
+            return self.in_parts(self.run(self.in_parts.program, [t.array for t in tensors], host, sizes, passed))
+        results = self.run(self.plain, [t.array for t in tensors], host, sizes, passed)
+        return [wrap(value) for value in results[: len(self.outputs)]]
 
     def _called_within(
         self, tensors: Sequence[Tensor], sizes: Sizes | None, passed: Sequence[Variable]

@@ -93,8 +93,8 @@ class ReplicatedStep:
         return tree.map_structure(self._joined, results)
 
     def _joined(self, result: Any) -> Any:
-        if not isinstance(result, PerReplica):
-            return result
-        if self._all_results and all(isinstance(part, Tensor) for part in result.parts):
+        parts = result.parts if isinstance(result, PerReplica) else (result,)
+        is_divided = isinstance(result, PerReplica) or self._strategy.extended.layout.workers > 1
+        if self._all_results and is_divided and all(isinstance(part, Tensor) for part in parts):
             return self._strategy.gather(result, axis=0)
-        return result.parts[0]
+        return parts[0]
