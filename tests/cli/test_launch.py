@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import gradtape as tf
 from gradtape._src.cli.launch import free_ports, parsed
 from gradtape._src.cli.main import main
 
@@ -100,7 +102,8 @@ def test_machines_meet_and_end_together(tmp_path):
         sys.exit(5) if index == 2 else time.sleep(100)
     """
     script.write_text(WHO + textwrap.dedent(source))
-    (port,) = free_ports(1)
+    with free_ports(1) as (port,):
+        pass
     options = ["--nnodes", "2", "--nproc", "2", "--max-restarts", "1", "--rendezvous", f"127.0.0.1:{port}"]
     nodes = [
         subprocess.Popen([*COMMAND, *options, "--node-rank", str(node), str(script)], stdout=subprocess.PIPE, text=True)
@@ -125,7 +128,8 @@ def test_a_machine_that_is_lost_may_come_back(tmp_path):
     print("again", index)
     """
     (tmp_path / "script.py").write_text(WHO + textwrap.dedent(source))
-    (port,) = free_ports(1)
+    with free_ports(1) as (port,):
+        pass
     options = ["--nnodes", "2", "--nproc", "1", "--max-restarts", "1", "--rendezvous", f"127.0.0.1:{port}"]
 
     def start(node):
@@ -252,3 +256,77 @@ def test_two_processes_train_as_one(tmp_path):
     assert (replicas, total, numbers) == (1, 3.0, [0.0])
     assert result == pytest.approx(expected, rel=1e-6)
     assert result[-1] is True
+
+
+HANG = """
+import json, os, signal, sys, gradtape as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+step = tf.function(lambda: strategy.reduce("SUM", strategy.run(lambda: tf.constant(1.0)), axis=None))
+step()
+if strategy.cluster_resolver.task_id == 1 and os.environ["GRADTAPE_RESTART"] == "0":
+    os.kill(os.getpid(), signal.SIGSTOP)
+try:
+    print("sum", float(step()))
+except tf.errors.UnavailableError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_hangs_is_lost(tmp_path):
+    """No connection is closed, as where a machine has no power: the heartbeats are missing."""
+    pytest.importorskip("jax")
+    done = launched(tmp_path, HANG, "--max-restarts", "1")
+    assert done.returncode == 0, done.stderr
+    assert "Another worker cannot be reached: process 1 of 2 has not been heard of for 10 seconds" in done.stdout
+    assert "[0] sum 2.0" in done.stdout
+
+
+WRONG = {
+    "[1, 2]": (TypeError, "TF_CONFIG is a dictionary of dictionaries"),
+    '{"cluster": {"worker": ["a:1"': (ValueError, "TF_CONFIG is not JSON"),
+    '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": "x"}}': (ValueError, "is a number"),
+    '{"cluster": {"worker": ["a:1", "b"]}, "task": {"type": "worker", "index": 1}}': (ValueError, "host and a port"),
+    '{"cluster": {"worker": ["a:1", "b:99999"]}, "task": {"type": "worker", "index": 1}}': (ValueError, "to 65535"),
+    '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 2}}': (ValueError, "exceeds the max"),
+    '{"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "ps", "index": 0}}': (ValueError, "not found in cluster"),
+}
+
+
+@pytest.mark.parametrize("config", WRONG)
+def test_a_wrong_description_of_the_cluster(config, monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.setenv("TF_CONFIG", config)
+    kind, sentence = WRONG[config]
+    with pytest.raises(kind, match=sentence):
+        tf.distribute.MultiWorkerMirroredStrategy()
+
+
+ALONE = """
+import os, sys, gradtape as tf
+from gradtape._src.processes import connection
+connection.PATIENCE, connection.HEARTBEAT = 2, 1
+tf.distribute.MultiWorkerMirroredStrategy()
+"""
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_processes_that_do_not_come_and_ports_in_use(tmp_path, is_taken):
+    pytest.importorskip("jax")
+    (tmp_path / "script.py").write_text(ALONE)
+    with socket.create_server(("", 0)) as server:
+        port = server.getsockname()[1]
+        if not is_taken:
+            server.close()
+        cluster = {"worker": [f"localhost:{port}", "localhost:1"]}
+        config = json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}})
+        command = [sys.executable, str(tmp_path / "script.py")]
+        environment = {**os.environ, "TF_CONFIG": config}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == 1
+    if is_taken:
+        assert f"UnknownError: Could not start gRPC server on port {port}" in done.stderr
+    else:
+        assert "Waiting for all of 2 processes to connect" in done.stderr
+        assert "DeadlineExceededError: Not all of 2 processes have connected" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import textwrap
@@ -38,7 +39,6 @@ def write_in_threads(prefix, values):
             bundle.write_together(str(prefix), values[number], meeting.group(number))
         except Exception as error:
             failed.append(error)
-            meeting.barrier.abort()
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(len(values))]
     for thread in threads:
@@ -66,13 +66,37 @@ def test_parts_are_read_as_one_tensor(tmp_path):
 
 
 def test_without_all_parts_there_is_no_checkpoint(tmp_path):
+    """If one process fails all of them raise, and none waits for it."""
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     first, _ = halves(x)
     failed = write_in_threads(tmp_path / "c", [{"x": first}, {"x": np.array([object()])}])
-    assert failed
+    assert sorted(type(error).__name__ for error in failed) == ["AbortedError", "TypeError"]
+    assert "process 1" in str(next(error for error in failed if isinstance(error, tf.errors.AbortedError)))
     assert tf.train.latest_checkpoint(str(tmp_path)) is None
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(tf.errors.NotFoundError):
         bundle.Reader(str(tmp_path / "c"))
+
+
+@pytest.mark.parametrize("stage", ["values", "index"])
+def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch, stage):
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    first, second = halves(x)
+    assert write_in_threads(tmp_path / "c-1", [{"x": first}, {"x": second}]) == []
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if stage == "index":
+        monkeypatch.setattr(bundle, "write_file", full)
+    else:
+        monkeypatch.setattr(bundle, "_write_values", full)
+    failed = write_in_threads(tmp_path / "c-2", [{"x": first}, {"x": second}])
+    assert len(failed) == 2
+    assert all("No space left on device" in str(error) for error in failed)
+    with pytest.raises(tf.errors.NotFoundError):
+        bundle.Reader(str(tmp_path / "c-2"))
+    np.testing.assert_array_equal(bundle.Reader(str(tmp_path / "c-1")).get("x"), x)
 
 
 PROGRAM = """

@@ -1,9 +1,24 @@
-"""`tf.train.ClusterSpec`: the jobs of a cluster and the addresses of their tasks."""
+"""The jobs of a cluster and the addresses of their tasks: `tf.train.ClusterSpec`, and TF_CONFIG."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from typing import Any
+
+
+def tf_config() -> dict[str, Any]:
+    """What the environment variable TF_CONFIG says: the cluster, and the task that this process is."""
+    text = os.environ.get("TF_CONFIG") or "{}"
+    form = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"TF_CONFIG is not JSON: {error}. It looks like this: {form}. Received: {text}") from None
+    if not isinstance(found, dict) or not all(isinstance(found.get(key, {}), dict) for key in ("cluster", "task")):
+        raise TypeError(f"TF_CONFIG is a dictionary of dictionaries, such as {form}. Received: {text}")
+    return found
 
 
 class ClusterSpec:

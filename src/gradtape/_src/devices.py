@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src import errors, forks
+from gradtape._src import errors, forks, processes
 from gradtape._src.call_sites import logger
 from gradtape._src.calls import calls
 from gradtape._src.interrupts import graph_traced, setting
@@ -240,7 +240,7 @@ def readable(array: Any) -> Any:
     if not getattr(array, "is_fully_addressable", True) and not array.is_fully_replicated:
         from jax.experimental import multihost_utils
 
-        return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+        return np.asarray(processes.together(lambda: multihost_utils.process_allgather(array, tiled=True)))
     return np.asarray(array)
 
 

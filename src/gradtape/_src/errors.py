@@ -419,6 +419,16 @@ NEEDS_PYTHON = (3, 11)
 """What the packages of the extras `xla`, `cuda` and `keras` need; without it pip installs gradtape alone."""
 
 
+def lost_worker(reason: Any) -> UnavailableError:
+    """The error for a reduction that another process has not taken part in."""
+    return UnavailableError(
+        None,
+        None,
+        f"Another worker cannot be reached: {str(reason).rstrip('.')}. Its output may say why. Start all processes "
+        "again, from the last checkpoint: `gradtape launch --max-restarts K` does.",
+    )
+
+
 def install(extra: str) -> str:
     """How to install an extra: pip's command, or the Python that it needs.
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,13 +102,14 @@ def main(arguments: Sequence[str]) -> int:
 def _rounds(plan: Plan, node: Node | None) -> int:
     """Start the group, again after a failure; its exit code."""
     for restart in range(plan.restarts + 1):
-        own = [f"{'127.0.0.1' if node is None else node.host}:{port}" for port in free_ports(plan.processes)]
-        everywhere = [own] if node is None else node.join(own)
-        if everywhere is None:
-            print(f"gradtape launch: not all of {plan.nodes} machines have come", file=sys.stderr)
-            return 1
-        group = Group(plan, everywhere, restart, None if node is None else lambda: node.stopped is not None)
-        code = group.wait()
+        with free_ports(plan.processes) as ports:
+            own = [f"{'127.0.0.1' if node is None else node.host}:{port}" for port in ports]
+            everywhere = [own] if node is None else node.join(own)
+            if everywhere is None:
+                print(f"gradtape launch: not all of {plan.nodes} machines have come", file=sys.stderr)
+                return 1
+            group = Group(plan, everywhere, restart, None if node is None else lambda: node.stopped is not None)
+            code = group.wait()
         code = code if node is None else node.end(code)
         if code == 0 or group.interrupted or restart == plan.restarts:
             return code
@@ -260,6 +261,8 @@ class Group:
         running = [process for process in self._processes if process.poll() is None]
         for process in running:
             process.terminate()
+            if hasattr(signal, "SIGCONT"):  # one that was stopped ends, too
+                process.send_signal(signal.SIGCONT)
         limit = time.monotonic() + _PATIENCE
         for process in running:
             try:
@@ -333,17 +336,21 @@ def _log(folder: str, index: int) -> Any:
     return Path(folder, f"worker-{index}.log").open("a", encoding="utf-8")
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address that nothing listens on.
+@contextmanager
+def free_ports(count: int) -> Iterator[list[int]]:
+    """Ports that nothing listens on. The first stays reserved in the block, for JAX's service, which can share it.
 
-    >>> len(set(free_ports(2)))
+    >>> with free_ports(2) as ports:
+    ...     len(set(ports))
     2
     """
-    sockets = [socket.socket() for _ in range(count)]
-    try:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        if hasattr(socket, "SO_REUSEPORT"):
+            sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
+            each.bind(("", 0))
+        ports = [int(each.getsockname()[1]) for each in sockets]
+        for each in sockets[1:] if hasattr(socket, "SO_REUSEPORT") else sockets:
             each.close()
+        yield ports

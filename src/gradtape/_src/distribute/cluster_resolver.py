@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import re
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from gradtape._src.cluster_spec import ClusterSpec
+from gradtape._src.cluster_spec import ClusterSpec, tf_config
 from gradtape._src.devices import logical_devices
 
 __all__ = [
@@ -146,13 +145,9 @@ class TFConfigClusterResolver(ClusterResolver):
     ) -> None:
         self._given = {"type": task_type, "index": task_id, "rpc_layer": rpc_layer, "environment": environment}
 
-    def _config(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(os.environ.get("TF_CONFIG") or "{}")
-        return found
-
     def _of_task(self, name: str) -> Any:
         given = self._given[name]
-        return self._config().get("task", {}).get(name) if given is None else given
+        return tf_config().get("task", {}).get(name) if given is None else given
 
     @property
     def task_type(self) -> Any:
@@ -168,6 +163,8 @@ class TFConfigClusterResolver(ClusterResolver):
     def task_id(self) -> Any:
         """The number of this process in its job; None outside a cluster."""
         found = self._of_task("index")
+        if found is not None and not str(found).isdecimal():
+            raise ValueError(f"The index of the task in TF_CONFIG is a number. Received: {found!r}")
         return None if found is None else int(found)
 
     @task_id.setter
@@ -178,7 +175,7 @@ class TFConfigClusterResolver(ClusterResolver):
     def rpc_layer(self) -> Any:
         """The protocol that prefixes addresses."""
         given = self._given["rpc_layer"]
-        return self._config().get("rpc_layer") if given is None else given
+        return tf_config().get("rpc_layer") if given is None else given
 
     @rpc_layer.setter
     def rpc_layer(self, value: Any) -> None:
@@ -189,7 +186,7 @@ class TFConfigClusterResolver(ClusterResolver):
         return self._given["environment"]
 
     def cluster_spec(self) -> ClusterSpec:
-        return ClusterSpec(self._config().get("cluster", {}))
+        return ClusterSpec(tf_config().get("cluster", {}))
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
         spec = self.cluster_spec()

@@ -373,8 +373,8 @@ class StrategyExtended:
             return value.read_value()
         if op is ReduceOp.SUM and self.num_replicas > 1:
             raise ValueError(
-                f"A non-DistributedValues value {value!s} cannot be reduced with the given reduce op {op}. It is the same "
-                "for all replicas: pass a tensor that every replica has computed, as tf.constant does in `run`."
+                f"A non-DistributedValues value {value!s} cannot be reduced with the given reduce op {op}. It is the "
+                "same for all replicas: pass a tensor that every replica has computed, as tf.constant does in `run`."
             )
         return value
 

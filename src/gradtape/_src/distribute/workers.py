@@ -22,7 +22,7 @@ from gradtape._src.distribute.input import InputContext
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.distribute.strategy import MirroredExtended, Strategy
 from gradtape._src.distribute.values import PerReplica, UnevenPerReplica
-from gradtape._src.graph.lanes import Layout, unavailable
+from gradtape._src.graph.lanes import Layout
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.tensor import Tensor
 
@@ -128,10 +128,8 @@ def _of_all_workers(tensor: Tensor) -> np.ndarray:
         )
     from jax.experimental import multihost_utils
 
-    try:
-        return np.asarray(multihost_utils.process_allgather(np.asarray(tensor.array), tiled=False))
-    except Exception as error:
-        raise unavailable(error) from error
+    found = processes.together(lambda: multihost_utils.process_allgather(np.asarray(tensor.array), tiled=False))
+    return np.asarray(found)
 
 
 class MultiWorkerMirroredStrategy(Strategy):

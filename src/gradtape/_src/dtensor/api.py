@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -14,6 +14,7 @@ from gradtape._src import errors, nest, processes
 from gradtape._src.calls import calls
 from gradtape._src.checkpoint.checkpoint import Checkpoint
 from gradtape._src.checkpoint.state import update_checkpoint_state
+from gradtape._src.cluster_spec import tf_config
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.devices import Device, has_jax, logical_devices, require_one_mesh
@@ -83,7 +84,7 @@ def initialize_accelerator_system(device_type: str | None = None, **options: Any
     >>> tf.experimental.dtensor.initialize_accelerator_system("CPU")
     'CPU'
     """
-    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    config = tf_config()
     jobs = [job for job in os.environ.get("DTENSOR_JOBS", "").split(",") if job]
     jobs = jobs or config.get("cluster", {}).get("worker", [])
     if len(jobs) > 1 and processes.client() is None:
@@ -400,6 +401,10 @@ class DVariable(Variable):
         return super()._incoming(value)
 
 
+_exchanges = itertools.count()
+"""Numbers for the exchanges of this process, which are the same in all: a name is used once."""
+
+
 class DTensorCheckpoint(Checkpoint):
     """`tf.train.Checkpoint` for sharded variables: it saves whole values and restores every variable in its own layout.
 
@@ -413,7 +418,6 @@ class DTensorCheckpoint(Checkpoint):
     def __init__(self, mesh: Mesh, root: Any = None, **kwargs: Any) -> None:
         super().__init__(root, **kwargs)
         self._mesh = mesh
-        self._writes = 0
 
     def save(self, file_prefix: Any, options: Any = None) -> str:
         """Save like `tf.train.Checkpoint.save`; with several processes, all of them call it and write together.
@@ -432,7 +436,7 @@ class DTensorCheckpoint(Checkpoint):
             self._write(path)
             if processes.number() == 0:
                 update_checkpoint_state(os.path.dirname(prefix) or ".", path, [path])
-            processes.exchange(f"{path}/{self._writes}/saved", b"")
+            processes.exchange(f"{path}/{next(_exchanges)}/saved", b"")
         return path
 
     def _store(self, prefix: str, tensors: dict[str, Any]) -> None:
@@ -441,8 +445,7 @@ class DTensorCheckpoint(Checkpoint):
         if count == 1:
             super()._store(prefix, tensors)
             return
-        self._writes += 1
-        told = f"{prefix}/{self._writes}"
+        told = f"{prefix}/{next(_exchanges)}"
         whole = [name for name, value in sorted(tensors.items()) if not isinstance(value, bundle.Slices)]
         others = {name for i, name in enumerate(whole) if i % count != number}
         own = {name: value for name, value in tensors.items() if name not in others}

@@ -100,13 +100,33 @@ class Group(NamedTuple):
     number: int
     exchange: Callable[[str, bytes], list[bytes]]
 
+    def agree(self, stage: str, work: Callable[[], bytes]) -> list[bytes]:
+        """What the work of a stage gives in all processes. If it fails in one, all of them raise an error."""
+        failure: Exception | None = None
+        try:
+            content = b"+" + work()
+        except Exception as error:
+            failure, content = error, b"-" + str(error).encode()
+        told = self.exchange(stage, content)
+        if failure is not None:
+            raise failure
+        failed = [f"process {i}: {each[1:].decode()}" for i, each in enumerate(told) if each.startswith(b"-")]
+        if failed:
+            raise errors.AbortedError(
+                None,
+                None,
+                "The checkpoint is not written, because another process has failed to write its part. "
+                + "; ".join(failed),
+            )
+        return [each[1:] for each in told]
+
 
 def write_together(prefix: str, tensors: Mapping[str, ndarray | Slices], group: Group) -> None:
     """Write arrays by name, each process its own ones and its parts of those that are divided, so that TensorFlow reads
     them: a file with values for each process, and one index.
 
     All processes call it. The index is written last, when all values are on the disk: without it there is no
-    checkpoint.
+    checkpoint. If one process fails, say because its disk is full, all of them raise an error.
     """
     folder = os.path.dirname(prefix) or "."
     with named_errors(prefix):
@@ -117,21 +137,35 @@ def write_together(prefix: str, tensors: Mapping[str, ndarray | Slices], group: 
         parts = {
             _slice_key(name.encode(), extents): part for name, value in divided.items() for extents, part in value.parts
         }
-        entries = _write_values(values.file, {**{name.encode(): value for name, value in own.items()}, **parts})
-        values.flush()
-        shard = (3, group.number or None)
-        rows = [[key.hex(), encode([*before, shard, *after]).hex()] for key, before, after in entries]
-        wholes = {name: [value.shape, [extents for extents, _ in value.parts]] for name, value in divided.items()}
-        told = group.exchange("values", json.dumps([rows, wholes, _enums(divided)]).encode())
+
+        def write_values() -> bytes:
+            entries = _write_values(values.file, {**{name.encode(): value for name, value in own.items()}, **parts})
+            values.flush()
+            shard = (3, group.number or None)
+            rows = [[key.hex(), encode([*before, shard, *after]).hex()] for key, before, after in entries]
+            wholes = {name: [value.shape, [extents for extents, _ in value.parts]] for name, value in divided.items()}
+            return json.dumps([rows, wholes, _enums(divided)]).encode()
+
+        def remove_index() -> bytes:  # of an older checkpoint, whose values are replaced after it
+            if group.number == 0:
+                remove(f"{prefix}.index")
+            return b""
+
+        def move() -> bytes:
+            values.move(_shard(prefix, group.number, group.processes))
+            return b""
+
+        told = group.agree("values", write_values)
+        group.agree("removed", remove_index)
+        group.agree("moved", move)
+
+    def write_index() -> bytes:
         if group.number == 0:
-            remove(f"{prefix}.index")  # of an older checkpoint, whose values are replaced now
-        group.exchange("removed", b"")
-        values.move(_shard(prefix, group.number, group.processes))
-    group.exchange("moved", b"")
-    if group.number == 0:
-        index = b"".join(table.written(_joint_rows([json.loads(each) for each in told], group.processes)))
-        write_file(f"{prefix}.index", lambda file: file.write(index))
-    group.exchange("written", b"")
+            index = b"".join(table.written(_joint_rows([json.loads(each) for each in told], group.processes)))
+            write_file(f"{prefix}.index", lambda file: file.write(index))
+        return b""
+
+    group.agree("written", write_index)
 
 
 def _enums(divided: Mapping[str, Slices]) -> dict[str, int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gradtape._src import errors
 from gradtape._src.arrays.symbolic import Symbolic, as_value, current_graph, only_eager
 from gradtape._src.devices import Device
 from gradtape._src.tensor import Tensor
@@ -127,11 +126,3 @@ def in_program(layout: Layout, tensor: Tensor) -> Tensor:
     value = Tensor()
     value.array, value.uid = as_value(tensor.array), tensor.uid
     return value
-
-
-# -- other processes -------------------------------------------------------------------------------------------------
-def unavailable(error: Exception) -> errors.UnavailableError:
-    """The error for a reduction that another process has not taken part in."""
-    return errors.UnavailableError(
-        None, None, f"Another worker of MultiWorkerMirroredStrategy cannot be reached: {error}"
-    )

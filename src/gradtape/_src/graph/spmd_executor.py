@@ -18,14 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from gradtape._src import errors, forks
+from gradtape._src import errors, forks, processes
 from gradtape._src.arrays.dimensions import evaluated
 from gradtape._src.arrays.symbolic import Feed, Node
 from gradtape._src.arrays.xla import xla_namespace
 from gradtape._src.arrays.xla.checks import Collector, collecting, first
 from gradtape._src.devices import jax_devices
 from gradtape._src.graph.checks import ASSERTIONS, Mode
-from gradtape._src.graph.lanes import Layout, unavailable
+from gradtape._src.graph.lanes import Layout
 from gradtape._src.graph.options import compiler_options
 from gradtape._src.graph.spmd import Divided, Input, NotAlikeError, Output
 from gradtape._src.graph.xla_executor import cost_of
@@ -167,6 +167,13 @@ class SpmdExecutor:
 
     @cached_property
     def _donated(self) -> tuple[int, ...]:
+        """The inputs whose memory the program may write to.
+
+        One that other processes take part in may fail while it runs. It takes memory only on accelerators, where that
+        is scarce: on the processor variables have the values from before after such a failure.
+        """
+        if self.layout.workers > 1 and self.on_processor:
+            return ()
         uids = {self._program.feeds[slot].value.uid for slot in self._program.donated}
         given = [state for state in self._state if state.slot is not None]
         return tuple(
@@ -332,11 +339,12 @@ class SpmdExecutor:
 
     def _launch_with_others(self, arrays: list[Any], results: list[Any], mode: Mode) -> None:
         """Launch it in this process as in all others, and wait: an error tells that one of them is lost."""
-        try:
+
+        def launch() -> None:
             self._launch(arrays, results, mode)
             jax.block_until_ready(results)
-        except (RuntimeError, ValueError) as error:  # JAX has both
-            raise unavailable(error) from error
+
+        processes.together(launch)
 
     # -- inputs ------------------------------------------------------------------------------------------------------
     @cached_property

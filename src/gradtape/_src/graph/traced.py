@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src import errors, forks
+from gradtape._src import errors, forks, processes
 from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, is_dimension
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, call, current_graph, tracing
 from gradtape._src.conversion import wrap
@@ -131,15 +132,6 @@ class Traced:
         }
         record(recorders, CALL, uids, outputs, outputs[count:], attrs)
         return list(outputs[:count])
-
-    def _unrecorded(
-        self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None, passed: Sequence[Variable]
-    ) -> list[Tensor]:
-        """Run the program without anything for derivatives."""
-        if host and self.in_parts is not None:
-            return self.in_parts(self.run(self.in_parts.program, [t.array for t in tensors], host, sizes, passed))
-        results = self.run(self.plain, [t.array for t in tensors], host, sizes, passed)
-        return [wrap(value) for value in results[: len(self.outputs)]]
 
     def _called_within(
         self, tensors: Sequence[Tensor], sizes: Sizes | None, passed: Sequence[Variable]
@@ -309,6 +301,9 @@ class Traced:
             if (over_replicas := program.over_replicas) is not None:
                 return over_replicas.run(arrays, passed, changing, program.modes[over_replicas.on_processor], host)
             self._refuse_across_processes(f"A program ({program.undivided})")
+        if processes.is_of_several(chain(arrays, (storage.newest() for storage in changing))):
+            mode = program.modes[program.xla.default_is_processor]
+            return processes.together(lambda: self._launched(program, arrays, passed, changing, mode, False))
         processor = program.xla.default_is_processor
         if host and not processor:
             with program.xla.on_processor():

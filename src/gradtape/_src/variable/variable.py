@@ -307,8 +307,9 @@ class Variable(IndexedUpdates, Operators):
                 raise errors.FailedPreconditionError(
                     None,
                     None,
-                    f"Variable '{self.name}' cannot be read here: Python that a compiled function calls back reads it "
-                    "while the function writes to it. Pass its value to that Python as an argument.",
+                    f"Variable '{self.name}' cannot be read here: a compiled function has its memory. If the function "
+                    "calls back Python that reads it, pass the value to that Python as an argument. If the function "
+                    "failed because another process is lost, restore a checkpoint.",
                 )
             return self.storage.fetch()
 

@@ -1,0 +1,102 @@
+"""The processes that train together, as one of them sees the others: which are alive, and calls that all take part in.
+
+A collective waits for the others in C++ code, where Python runs no signal handlers and nothing ends it: not if another
+process hangs, nor if its machine is gone, because then no connection is closed. So a thread of its own makes these
+calls. The caller waits for it, and gives up when the coordination service has not heard of a process for a heartbeat.
+JAX sends heartbeats from C++ threads: long work of Python in a process does not count as its end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from gradtape._src import errors
+from gradtape._src.threads import background, start
+
+T = TypeVar("T")
+
+HEARTBEAT = 10
+"""Seconds after which a process that has not been heard of is lost."""
+
+_PAUSE = 1.0
+"""Seconds between two calls of the service, and between two looks at what it returns."""
+
+
+class Call:
+    """A function that another thread calls, and what came of it. The lock is held until then."""
+
+    __slots__ = ("context", "done", "error", "function", "result")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function, self.context = function, copy_context()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = Lock()
+        self.done.acquire()
+
+    def run(self) -> None:
+        """Call it."""
+        try:
+            self.result = self.context.run(self.function)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.done.release()
+
+
+class Peers:
+    """The connection of this process to the others."""
+
+    def __init__(self, client: Any, count: int) -> None:
+        self._client, self._count = client, count
+        self._lost = ""
+        self._calls: SimpleQueue[Call] = SimpleQueue()
+        for target, name in ((self._watch, "gradtape-heartbeat"), (self._make_calls, "gradtape-collectives")):
+            start(Thread(target=target, name=name, daemon=True))
+
+    def _watch(self) -> None:
+        """Learn from the service again and again which processes are alive. It returns when all of them have called."""
+        background.append(None)
+        everyone = range(self._count)
+        while True:
+            try:
+                alive = self._client.get_live_nodes(list(everyone))
+            except Exception as error:
+                self._lost = f"the coordination service, which process 0 has started, does not answer: {error}"
+                return
+            gone = [str(i) for i in everyone if i not in alive]
+            silent = f"process {', '.join(gone)} of {self._count} has not been heard of for {HEARTBEAT} seconds"
+            self._lost = silent if gone else ""
+            time.sleep(_PAUSE)
+
+    def _make_calls(self) -> None:
+        background.append(None)
+        while True:
+            self._calls.get().run()
+
+    def together(self, function: Callable[[], T]) -> T:
+        """What a function returns that ends when all processes have called it; UnavailableError if one is lost.
+
+        A signal does not end it, because the other processes wait for this one; a second signal does.
+        """
+        call = Call(function)
+        self._calls.put(call)
+        try:
+            self._wait(call)
+        except BaseException:
+            self._wait(call)
+            raise
+        if call.error is not None:
+            raise call.error
+        result: T = call.result
+        return result
+
+    def _wait(self, call: Call) -> None:
+        while not call.done.acquire(timeout=_PAUSE):
+            if self._lost and not call.done.acquire(timeout=_PAUSE):  # it may have ended with an error meanwhile
+                raise errors.lost_worker(self._lost)
