@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import sys
 import traceback
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape.experimental import dtensor
 
 
 def number():
@@ -94,12 +96,27 @@ def a_failed_check_is_an_error_in_all_processes(strategy):
     assert float(pick(tf.constant(0))) == 2.0
 
 
+def values_that_all_processes_have_are_not_exchanged(strategy):
+    """JAX would compare them, in a collective that takes all of the value."""
+    mesh = dtensor.create_distributed_mesh([("x", strategy.num_replicas_in_sync)])
+    layout = dtensor.Layout(["x"], mesh)
+    with mock.patch("jax.experimental.multihost_utils.assert_equal", side_effect=AssertionError):
+        v = dtensor.DVariable(tf.constant([1.0, 2.0]), layout=layout)
+        v.assign([3.0, 4.0])
+        x = dtensor.copy_to_mesh(np.array([5.0, 6.0], "f"), layout)
+    (part,), (row,) = (each.array.addressable_shards for each in (v.read_value(), x))
+    worker = strategy.cluster_resolver.task_id
+    assert (float(part.data[0]), float(row.data[0])) == (3.0 + worker, 5.0 + worker)
+    assert dtensor.relayout(x, dtensor.Layout.replicated(mesh, rank=1)).numpy().tolist() == [5.0, 6.0]
+
+
 PROGRAMS = (
     predictions_are_those_of_all_rows,
     a_reduction_over_processes_has_no_derivative,
     gradients_in_replicas_are_reduced,
     parts_may_have_different_sizes,
     a_failed_check_is_an_error_in_all_processes,
+    values_that_all_processes_have_are_not_exchanged,
 )
 
 if __name__ == "__main__":

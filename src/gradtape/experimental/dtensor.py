@@ -10,6 +10,7 @@ from gradtape._src.dtensor import (
     DVariable as DVariable,
     Layout as Layout,
     Mesh as Mesh,
+    barrier as barrier,
     call_with_layout as call_with_layout,
     check_layout as check_layout,
     client_id as client_id,

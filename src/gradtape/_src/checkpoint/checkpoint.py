@@ -7,7 +7,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,11 +160,11 @@ class Checkpoint:
             )
         prefix = os.fsdecode(file_prefix)
         folder = os.path.dirname(prefix) or "."
-        with self._numbered() as number, named_errors(folder), alone_in(folder):
+        with self._numbered() as number, named_errors(folder), self._alone_in(folder):
             path = f"{prefix}-{number}"
             with withdrawn_on_error(path):
                 self._write(path)
-                update_checkpoint_state(folder, path, [path])
+                self._once("state", lambda: update_checkpoint_state(folder, path, [path]))
         call_back(options, path)
         return path
 
@@ -202,9 +202,18 @@ class Checkpoint:
         with named_errors(os.path.dirname(prefix) or prefix):
             self._store(prefix, tensors)
 
+    # Overridden where several processes write one checkpoint.
     def _store(self, prefix: str, tensors: dict[str, Any]) -> None:
         """Write the values."""
         bundle.write(prefix, tensors)
+
+    def _alone_in(self, folder: str) -> AbstractContextManager[None]:
+        """Keep others from changing several files of a folder."""
+        return alone_in(folder)
+
+    def _once(self, stage: str, work: Callable[[], None]) -> None:
+        """Change files which all processes share."""
+        work()
 
     # -- restoring ---------------------------------------------------------------------------------------------------
     def sync(self) -> None:

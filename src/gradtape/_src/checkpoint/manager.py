@@ -10,7 +10,7 @@ from typing import Any
 from gradtape._src.checkpoint.checkpoint import Checkpoint, call_back, saving, withdrawn_on_error
 from gradtape._src.checkpoint.state import get_checkpoint_state, latest_checkpoint, update_checkpoint_state
 from gradtape._src.formats import tensor_bundle as bundle
-from gradtape._src.formats.atomic import alone_in, named_errors
+from gradtape._src.formats.atomic import named_errors
 
 
 class CheckpointManager:
@@ -98,7 +98,7 @@ class CheckpointManager:
         if self._interval is not None and not self._is_time(check_interval):
             return None
         # Other managers may save into this folder; none of them must remove the latest checkpoint of another one.
-        with saving, named_errors(self._directory), alone_in(self._directory):
+        with saving, named_errors(self._directory), self._checkpoint._alone_in(self._directory):
             path = self._save(checkpoint_number)
             self._remove_old()
         call_back(options, path)
@@ -113,7 +113,7 @@ class CheckpointManager:
             with withdrawn_on_error(path):
                 self._checkpoint._write(path)
                 kept = {old: moment for old, moment in self._kept.items() if old != path} | {path: time.time()}
-                self._note(path, kept)
+                self._checkpoint._once("state", lambda: self._note(path, kept))
         self._latest, self._kept = path, kept
         if self._step_counter is not None:
             self._last_step = int(self._step_counter.numpy())
@@ -140,10 +140,13 @@ class CheckpointManager:
                 self._preserved_at = moment
             else:
                 gone.append(path)
-        for path in gone:
-            bundle.delete(path)
         if gone:
-            self._note(self._latest or "", self._kept)
+            self._checkpoint._once("removed", lambda: self._remove(gone))
+
+    def _remove(self, paths: list[str]) -> None:
+        for path in paths:
+            bundle.delete(path)
+        self._note(self._latest or "", self._kept)
 
     def _is_time(self, check_interval: bool) -> bool:
         """Whether enough steps have passed; never twice at one step."""

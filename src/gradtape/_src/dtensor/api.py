@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -13,7 +14,6 @@ import numpy as np
 from gradtape._src import errors, nest, processes
 from gradtape._src.calls import calls
 from gradtape._src.checkpoint.checkpoint import Checkpoint
-from gradtape._src.checkpoint.state import update_checkpoint_state
 from gradtape._src.cluster_spec import tf_config
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.data.dataset import Dataset
@@ -75,6 +75,17 @@ def num_global_devices(device_type: str) -> int:
     True
     """
     return num_local_devices(device_type) * num_clients()
+
+
+def barrier(mesh: Mesh, barrier_name: str | None = None, timeout_in_ms: int | None = None) -> None:
+    """Wait until all processes have come here; after the timeout, by default 5 minutes, raise UnavailableError.
+
+    >>> import gradtape as tf
+    >>> mesh = tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+    >>> tf.experimental.dtensor.barrier(mesh)
+    """
+    name = f"gradtape/barrier/{barrier_name or ''}/{next(_exchanges)}"
+    processes.wait_for_all(name, processes.PATIENCE if timeout_in_ms is None else timeout_in_ms / 1000)
 
 
 def initialize_accelerator_system(device_type: str | None = None, **options: Any) -> str:
@@ -408,6 +419,8 @@ _exchanges = itertools.count()
 class DTensorCheckpoint(Checkpoint):
     """`tf.train.Checkpoint` for sharded variables: it saves whole values and restores every variable in its own layout.
 
+    With several processes all of them call `save`, and each writes its parts.
+
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
     >>> mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
@@ -419,38 +432,38 @@ class DTensorCheckpoint(Checkpoint):
         super().__init__(root, **kwargs)
         self._mesh = mesh
 
-    def save(self, file_prefix: Any, options: Any = None) -> str:
-        """Save like `tf.train.Checkpoint.save`; with several processes, all of them call it and write together.
-
-        >>> import os, tempfile
-        >>> mesh = tf.experimental.dtensor.create_mesh([("batch", 1)], devices=["CPU:0"])
-        >>> checkpoint = tf.experimental.dtensor.DTensorCheckpoint(mesh, v=tf.Variable(1.0))
-        >>> os.path.basename(checkpoint.save(os.path.join(tempfile.mkdtemp(), "ckpt")))
-        'ckpt-1'
-        """
-        if processes.count() == 1:
-            return super().save(file_prefix, options)
-        prefix = os.fsdecode(file_prefix)
-        with self._numbered() as number:
-            path = f"{prefix}-{number}"
-            self._write(path)
-            if processes.number() == 0:
-                update_checkpoint_state(os.path.dirname(prefix) or ".", path, [path])
-            processes.exchange(f"{path}/{next(_exchanges)}/saved", b"")
-        return path
-
     def _store(self, prefix: str, tensors: dict[str, Any]) -> None:
         """With several processes, each writes its parts of what is divided, and a share of the rest."""
         count, number = processes.count(), processes.number()
         if count == 1:
             super()._store(prefix, tensors)
             return
-        told = f"{prefix}/{next(_exchanges)}"
         whole = [name for name, value in sorted(tensors.items()) if not isinstance(value, bundle.Slices)]
         others = {name for i, name in enumerate(whole) if i % count != number}
         own = {name: value for name, value in tensors.items() if name not in others}
-        group = bundle.Group(count, number, lambda name, content: processes.exchange(f"{told}/{name}", content))
-        bundle.write_together(prefix, own, group)
+        bundle.write_together(prefix, own, _group())
+
+    def _alone_in(self, folder: str) -> AbstractContextManager[None]:
+        """The first process locks the folder for all."""
+        return super()._alone_in(folder) if processes.number() == 0 else nullcontext()
+
+    def _once(self, stage: str, work: Callable[[], None]) -> None:
+        """The first process does it, and the others wait; if it fails, all of them raise an error."""
+
+        def if_first() -> bytes:
+            if processes.number() == 0:
+                work()
+            return b""
+
+        _group().agree(stage, if_first)
+
+
+def _group() -> bundle.Group:
+    """All processes, for one exchange of each name."""
+    told = f"gradtape/checkpoint/{next(_exchanges)}"
+    return bundle.Group(
+        processes.count(), processes.number(), lambda name, content: processes.exchange(f"{told}/{name}", content)
+    )
 
 
 class DTensorDataset:

@@ -6,6 +6,7 @@ stands: a sorted table as LevelDB has it, of blocks that can be checked on their
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import glob
 import itertools
@@ -16,6 +17,7 @@ import re
 import struct
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,6 +29,7 @@ from gradtape._src.formats import leveldb as table
 from gradtape._src.formats.atomic import (
     Staged,
     alone_in,
+    flush_folder,
     named_errors,
     publish,
     remove,
@@ -126,46 +129,69 @@ def write_together(prefix: str, tensors: Mapping[str, ndarray | Slices], group: 
     them: a file with values for each process, and one index.
 
     All processes call it. The index is written last, when all values are on the disk: without it there is no
-    checkpoint. If one process fails, say because its disk is full, all of them raise an error.
+    checkpoint. If one process fails, say because its disk is full, all of them raise an error, and an older checkpoint
+    of the same prefix does not change.
     """
     folder = os.path.dirname(prefix) or "."
-    with named_errors(prefix):
-        os.makedirs(folder, exist_ok=True)
-    own = {name: value for name, value in tensors.items() if not isinstance(value, Slices)}
-    divided = {name: value for name, value in tensors.items() if isinstance(value, Slices)}
-    with Staged(folder, like=_shard(prefix, 0, 1)) as values:
-        parts = {
-            _slice_key(name.encode(), extents): part for name, value in divided.items() for extents, part in value.parts
-        }
+    opened: list[Staged] = []
+    with ExitStack() as files:
 
-        def write_values() -> bytes:
-            entries = _write_values(values.file, {**{name.encode(): value for name, value in own.items()}, **parts})
-            values.flush()
-            shard = (3, group.number or None)
-            rows = [[key.hex(), encode([*before, shard, *after]).hex()] for key, before, after in entries]
-            wholes = {name: [value.shape, [extents for extents, _ in value.parts]] for name, value in divided.items()}
-            return json.dumps([rows, wholes, _enums(divided)]).encode()
+        def open_file() -> bytes:
+            os.makedirs(folder, exist_ok=True)
+            opened.append(files.enter_context(Staged(folder, like=_shard(prefix, 0, 1))))
+            return str(_first_free(prefix, group.processes)).encode() if group.number == 0 else b""
 
-        def remove_index() -> bytes:  # of an older checkpoint, whose values are replaced after it
-            if group.number == 0:
-                remove(f"{prefix}.index")
-            return b""
+        first = int(group.agree("opened", open_file)[0])
+        (values,) = opened
+        told = group.agree("values", lambda: _write_part(values, tensors, first + group.number))
+        shards = [_shard(prefix, first + i, first + group.processes) for i in range(group.processes)]
 
         def move() -> bytes:
-            values.move(_shard(prefix, group.number, group.processes))
+            values.move(shards[group.number])
+            flush_folder(folder)
             return b""
 
-        told = group.agree("values", write_values)
-        group.agree("removed", remove_index)
-        group.agree("moved", move)
+        def write_index() -> bytes:
+            if group.number == 0:
+                rows = _joint_rows([json.loads(each) for each in told], first + group.processes)
+                write_file(f"{prefix}.index", lambda file: file.writelines(table.written(rows)))
+            return b""
 
-    def write_index() -> bytes:
-        if group.number == 0:
-            index = b"".join(table.written(_joint_rows([json.loads(each) for each in told], group.processes)))
-            write_file(f"{prefix}.index", lambda file: file.write(index))
-        return b""
+        try:
+            group.agree("moved", move)
+            group.agree("written", write_index)
+        except errors.UnavailableError:  # the first process, which writes the index, may be done with it
+            raise
+        except Exception:
+            remove(shards[group.number])
+            raise
+    if group.number == 0:
+        with contextlib.suppress(OSError):
+            for path in set(shards_of(prefix)) - set(shards):
+                remove(path)
 
-    group.agree("written", write_index)
+
+def _first_free(prefix: str, count: int) -> int:
+    """The number of the first of so many shards whose names are free: an older index keeps its values."""
+
+    def is_free(first: int) -> bool:
+        return not any(os.path.lexists(_shard(prefix, first + i, first + count)) for i in range(count))
+
+    return next(filter(is_free, itertools.count(step=count)))
+
+
+def _write_part(values: Staged, tensors: Mapping[str, ndarray | Slices], shard: int) -> bytes:
+    """Write the values that a process has to its shard. Returns what the index needs to know of them."""
+    own = {name.encode(): value for name, value in tensors.items() if not isinstance(value, Slices)}
+    divided = {name: value for name, value in tensors.items() if isinstance(value, Slices)}
+    parts = {
+        _slice_key(name.encode(), extents): part for name, value in divided.items() for extents, part in value.parts
+    }
+    entries = _write_values(values.file, {**own, **parts})
+    values.flush()
+    rows = [[key.hex(), encode([*before, (3, shard or None), *after]).hex()] for key, before, after in entries]
+    wholes = {name: [value.shape, [extents for extents, _ in value.parts]] for name, value in divided.items()}
+    return json.dumps([rows, wholes, _enums(divided)]).encode()
 
 
 def _enums(divided: Mapping[str, Slices]) -> dict[str, int]:

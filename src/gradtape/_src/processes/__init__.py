@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from gradtape._src import errors
 
 if TYPE_CHECKING:
@@ -82,6 +84,22 @@ def is_of_several(arrays: Iterable[Any]) -> bool:
     return bool(_peers) and not all(getattr(array, "is_fully_addressable", True) for array in arrays)
 
 
+def put(array: Any, target: Any) -> Any:
+    """An array on a device, or divided over those of a sharding.
+
+    Where some of these are of other processes, each process provides its parts of the value, which all of them have.
+    `jax.device_put` would send all values to all processes first, to compare them.
+    """
+    import jax
+
+    if getattr(target, "is_fully_addressable", True):
+        return jax.device_put(array, target)
+    if not getattr(array, "is_fully_addressable", True):
+        return together(lambda: jax.block_until_ready(jax.device_put(array, target)))
+    value = np.asarray(array)
+    return jax.make_array_from_callback(value.shape, target, value.__getitem__)
+
+
 def exchange(name: str, content: bytes) -> list[bytes]:
     """What all processes give under a name that is used once, in the order of their numbers."""
     if count() == 1:
@@ -112,7 +130,7 @@ def published(key: str) -> str | None:
         return None
 
 
-def wait_for_all(name: str) -> None:
+def wait_for_all(name: str, seconds: float = PATIENCE) -> None:
     """Until all processes are here."""
     if client() is not None:
-        together(lambda: client().wait_at_barrier(name.replace("/", "_"), 1000 * PATIENCE))
+        together(lambda: client().wait_at_barrier(name.replace("/", "_"), round(1000 * seconds)))

@@ -22,6 +22,7 @@ from gradtape._src.arrays.numpy.blas import ALONE, ALWAYS_ALONE, SEVERAL
 from gradtape._src.arrays.numpy.blocks import LARGE, by_rows
 from gradtape._src.arrays.numpy.frames import flushed
 from gradtape._src.arrays.shared.elementwise import complex_rsqrt
+from gradtape._src.processes import put
 
 Array = Any
 Axes = tuple[int, ...]
@@ -832,8 +833,4 @@ def alongside(x: Array, y: Array) -> Array:
 
 def transfer(x: Array, *, device: Any, source: Any) -> Array:
     """x on another device: one of JAX's, or None for NumPy's. `source` is where it comes from."""
-    if device is None:
-        return x
-    import jax
-
-    return jax.device_put(x, device)
+    return x if device is None else put(x, device)

@@ -33,6 +33,7 @@ from gradtape._src.arrays.half import in_float32, is_half, mean_dtype, sum_dtype
 from gradtape._src.arrays.shared.elementwise import complex_rsqrt
 from gradtape._src.arrays.symbolic import only_eager
 from gradtape._src.arrays.xla.frames import is_zero
+from gradtape._src.processes import put
 
 Array = Any
 Axes = tuple[int, ...]
@@ -404,14 +405,14 @@ def from_numpy(x: Array) -> Array:
 def alongside(x: Array, y: Array) -> Array:
     if len(y.sharding.device_set) > 1 and np.shape(x) != y.shape:  # it cannot be divided as `y` is
         return jnp.asarray(x)
-    return jax.device_put(x, y.sharding)
+    return jax.device_put(x, y.sharding) if isinstance(x, jax.core.Tracer) else put(x, y.sharding)
 
 
 def transfer(x: Array, *, device: Any, source: Any) -> Array:
     """NumPy gets a view of the processor's memory, to which neither writes. A program stays where it is."""
     if isinstance(x, jax.core.Tracer):
         return jax.lax.with_sharding_constraint(x, device) if hasattr(device, "mesh") else x
-    return np.asarray(x) if device is None else jax.device_put(x, device)
+    return np.asarray(x) if device is None else put(x, device)
 
 
 def concrete_only(x: Array, op: str) -> None:
