@@ -78,7 +78,10 @@ def num_global_devices(device_type: str) -> int:
 
 
 def barrier(mesh: Mesh, barrier_name: str | None = None, timeout_in_ms: int | None = None) -> None:
-    """Wait until all processes have come here; after the timeout, by default 5 minutes, raise UnavailableError.
+    """Wait until all processes have come here.
+
+    It raises UnavailableError after `timeout_in_ms`, by default 5 minutes, or if a process is lost. `barrier_name` is
+    part of that error.
 
     >>> import gradtape as tf
     >>> mesh = tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
