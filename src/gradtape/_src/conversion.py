@@ -138,6 +138,8 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
     kind = type(value)
     if kind is float or kind is int or kind is bool:  # a number goes along with the tensor beside it
         return constant_operand(array_from(value, dtype))
+    if kind in converters:  # without a search (benchmark: pinn)
+        return converters[kind](value)
     if isinstance(value, (ndarray, np.generic)):
         return constant_operand(placed(array_from(value, dtype)))
     converter = converter_of(value)
@@ -150,19 +152,18 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
 
 def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Two operands: a tensor decides the dtype of a plain value beside it, otherwise the first one does."""
-    # The common cases first: a variable or a plain number beside a tensor (benchmarks: rnn, mlp32).
+    # The common cases first: tensors, variables and plain numbers beside them (benchmarks: rnn, mlp32, pinn).
+    if type(x) in converters:
+        x = converters[type(x)](x)
+    if type(y) in converters:
+        y = converters[type(y)](y)
     if type(x) is Tensor:
-        converter = converters.get(type(y))
-        if converter is not None:
-            return x, converter(y)
+        if type(y) is Tensor:
+            return x, y
         if type(y) is float or type(y) is int:
             return x, number_beside(y, x.array)
-    elif type(y) is Tensor:
-        converter = converters.get(type(x))
-        if converter is not None:
-            return converter(x), y
-        if type(x) is float or type(x) is int:
-            return number_beside(x, y.array), y
+    elif type(y) is Tensor and (type(x) is float or type(x) is int):
+        return number_beside(x, y.array), y
     x_known, y_known = is_library(x), is_library(y)
     if x_known or not y_known:
         first = operand(x)

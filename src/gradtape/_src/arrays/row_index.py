@@ -56,7 +56,7 @@ class RowIndex:
     def joined(self, other: RowIndex) -> RowIndex | None:
         """The row index of a sum; None if a position would belong to two rows, or a row have two positions."""
         a, b = self.of, other.of
-        if np.array_equal(a, b):
+        if a is b or (len(a) == len(b) and (a == b).all()):  # `array_equal`, with fewer calls (benchmark: hess)
             return self
         both = np.maximum(a, b)
         assigned = both[both > 0]
