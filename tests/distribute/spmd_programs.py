@@ -285,6 +285,36 @@ def each_device_holds_its_part_of_a_model(strategy):
         keras.distribution.set_distribution(None)
 
 
+def the_state_of_an_optimizer_is_divided(strategy):
+    """Every device has all weights, and its part of the moments; what it trains is the same."""
+    keras = tf.keras
+    x = np.random.default_rng(0).normal(size=(16, 8)).astype("f")
+
+    def trained():
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.Input([8]), keras.layers.Dense(64, activation="tanh"), keras.layers.Dense(8)])
+        model.compile(keras.optimizers.Adam(0.01), "mse")
+        model.fit(x, x, batch_size=8, epochs=2, shuffle=False, verbose=0)
+        return model
+
+    alone = trained()
+    layouts = keras.distribution.LayoutMap(keras.distribution.DeviceMesh((N,), ["batch"]))
+    layouts["adam.*kernel_(momentum|velocity)"] = ("batch", None)
+    layouts["adam.*bias_(momentum|velocity)"] = ("batch",)
+    keras.distribution.set_distribution(keras.distribution.ModelParallel(layout_map=layouts))
+    try:
+        model = trained()
+        for found, expected in zip(model.get_weights(), alone.get_weights(), strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+        for variables, parts in ((model.weights, 1), (model.optimizer.variables[2:], N)):
+            for v in variables:
+                array = v._value.storage.newest()
+                sizes = [shard.data.nbytes for shard in array.addressable_shards]
+                assert sizes == [array.nbytes // parts] * N, v.path
+    finally:
+        keras.distribution.set_distribution(None)
+
+
 PROGRAMS = (
     a_step_runs_on_all_devices,
     copies_may_differ,
@@ -299,6 +329,7 @@ PROGRAMS = (
     a_value_of_one_replica_is_used_across,
     keras_fit_runs_on_all_devices,
     each_device_holds_its_part_of_a_model,
+    the_state_of_an_optimizer_is_divided,
 )
 
 if __name__ == "__main__":

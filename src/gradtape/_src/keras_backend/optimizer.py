@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keras.src import tree
+from keras.src.distribution import distribution_lib
 from keras.src.optimizers import base_optimizer
 
 from gradtape._src.checkpoint.tracking import attributes_of
@@ -32,6 +33,15 @@ class Optimizer(base_optimizer.BaseOptimizer):
             return copies_of(found)[0].uid
         # By its reference: a program with the slots of one variable is used for that one only, see `VariableParam`.
         return found.ref().deref().uid if isinstance(found, Variable) else id(variable)
+
+    def add_variable(self, *args: Any, layout: Any = None, name: Any = None, **options: Any) -> Any:
+        """Create a variable of the optimizer's state.
+
+        A layout map that has an entry for it divides it so; otherwise it is divided as the variable of the model is.
+        """
+        distribution = distribution_lib.distribution()
+        own = None if distribution is None else distribution.get_tensor_layout(f"{self.name}/{name}")
+        return super().add_variable(*args, layout=layout if own is None else own, name=name, **options)
 
     def assign(self, variable: Any, value: Any) -> None:
         variable.assign(dense(_like(variable, value)))  # the rows that slices leave out are zero
