@@ -560,22 +560,7 @@ def where(
     [1, 20]
     """
     if x is None and y is None:
-        truth = operand(condition)
-        if not truth.array.shape:
-            raise errors.refused_value("WhereOp : Unhandled input dimensions: 0 (the condition is a scalar)", "Where")
-        if truth.dtype.name == "string":
-            raise errors.invalid_argument("WhereOp : Unhandled input: the condition is a string tensor.", "Where")
-        if type(truth.array) is Symbolic and allows_dynamic_shapes():
-            return wrap(call("argwhere", (truth.array,), {}))
-        if not is_known(truth):
-            raise unknown_shape(
-                "tf.where(condition)",
-                "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.",
-                "Where",
-            )
-        values = np.asarray(truth.array)
-        there = values if values.dtype.kind == "c" else numpy_namespace.astype(values, dtype=np.dtype(np.bool_))
-        return wrap(np.argwhere(there).astype(np.int64))
+        return _places(condition)
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
     truth = operand(condition, None if is_library(condition) else as_dtype("bool"))
@@ -600,6 +585,26 @@ def where(
         ) from None
     result: Tensor = math.where(truth, x, y)
     return result
+
+
+def _places(condition: TensorLike) -> Tensor:
+    """The coordinates where a condition is true, or a number is not 0."""
+    truth = operand(condition)
+    if not truth.array.shape:
+        raise errors.refused_value("WhereOp : Unhandled input dimensions: 0 (the condition is a scalar)", "Where")
+    if truth.dtype.name == "string":
+        raise errors.invalid_argument("WhereOp : Unhandled input: the condition is a string tensor.", "Where")
+    if type(truth.array) is Symbolic and allows_dynamic_shapes():
+        return wrap(call("argwhere", (truth.array,), {}))
+    if not is_known(truth):
+        raise unknown_shape(
+            "tf.where(condition)",
+            "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.",
+            "Where",
+        )
+    values = np.asarray(truth.array)
+    there = values if values.dtype.kind == "c" else numpy_namespace.astype(values, dtype=np.dtype(np.bool_))
+    return wrap(np.argwhere(there).astype(np.int64))
 
 
 def moveaxis_last(x: Tensor, axis: int) -> Tensor:
