@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gradtape as tf
 from distribute import spmd_programs, training
 from gradtape._src.graph.spmd import alike
 
 pytest.importorskip("jax")
+from gradtape._src.graph import spmd_executor
 
 
 @cache
@@ -132,3 +134,24 @@ def test_arguments_are_compared_by_value():
     assert not alike(made(1), made(2))
     assert not alike(np.ones(2), np.ones(2, np.float32))
     assert not alike((1,), [1])
+
+
+def within_a_buffer(x):
+    """An array like x somewhere in a larger piece of memory, as an allocator has it."""
+    buffer = np.empty(x.nbytes + 64, np.uint8)
+    inside = buffer[40 : 40 + x.nbytes].view(x.dtype).reshape(x.shape)
+    inside[...] = x
+    return inside
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "complex128", "bfloat16"])
+@pytest.mark.parametrize("shape", [(8, 3), (8,)])
+def test_rows_of_one_array_reach_the_devices_without_a_copy(dtype, shape):
+    x = (np.arange(np.prod(shape)) % 5).reshape(shape).astype(tf.as_dtype(dtype).as_numpy_dtype)
+    inside = within_a_buffer(x)
+    in_order, in_buffer = np.split(x, 4), np.split(inside, 4)
+    others = [in_order[::-1], np.split(x[::-1], 4), [*in_order[:3], in_buffer[3]], [part.copy() for part in in_order]]
+    for parts, is_shared in ((in_order, True), (in_buffer, True), *((parts, False) for parts in others)):
+        found = spmd_executor._as_one(parts)
+        assert (found.tolist(), found.dtype) == (np.stack(parts).tolist(), x.dtype)
+        assert any(np.shares_memory(found, array) for array in (x, inside)) is is_shared

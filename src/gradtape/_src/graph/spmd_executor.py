@@ -449,25 +449,27 @@ def _is_variable(given: Input) -> bool:
 
 
 def _as_one(parts: Sequence[Any]) -> Any:
-    """NumPy arrays one after the other along a new axis: without copying, where they are the rows of one array."""
-    first_part = parts[0]
+    """NumPy arrays along a new axis: without copying, where they follow one another in the memory of one array."""
     if not all(type(part) is np.ndarray for part in parts):
         return None
-    base = first_part.base
+    first_part = parts[0]
+    base, size = first_part.base, first_part.nbytes
     if (
-        isinstance(base, np.ndarray)
-        and first_part.ndim
-        and base.shape[1:] == first_part.shape[1:]
+        type(base) is np.ndarray
         and base.flags.c_contiguous
-        and base.dtype == first_part.dtype
         and all(part.base is base and part.flags.c_contiguous for part in parts)
     ):
-        start = first_part.ctypes.data
-        if all(part.ctypes.data == start + k * first_part.nbytes for k, part in enumerate(parts)):
-            offset = (start - base.ctypes.data) // max(1, base.strides[0])
-            rows = len(parts) * first_part.shape[0]
-            return base[offset : offset + rows].reshape(len(parts), *first_part.shape)
+        start = _address(first_part)
+        if all(_address(part) == start + k * size for k, part in enumerate(parts)):
+            offset = start - _address(base)
+            memory = base.reshape(-1).view(np.uint8)[offset : offset + len(parts) * size]
+            return memory.view(first_part.dtype).reshape(len(parts), *first_part.shape)
     return np.stack(parts)
+
+
+def _address(array: np.ndarray) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
 
 
 def _merged_sums(nodes: Sequence[Node]) -> list[Node]:
