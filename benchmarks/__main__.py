@@ -54,7 +54,7 @@ def _table(title: str, heads: list[str], rows: list[list[str]]) -> None:
 def _show_times(times: dict[str, dict[str, float]], names: list[str]) -> None:
     rows = [[w] + [f"{row[n] * 1e3:.3f}" if n in row else "-" for n in names] for w, row in times.items()]
     _table("best times in milliseconds", ["", *names], rows)
-    for mine in ("gradtape", "gradtape.numpy", "gradtape.function"):
+    for mine in ("gradtape", "gradtape.numpy", "gradtape.xla", "gradtape.function"):
         others = [n for n in names if n != mine]
         rows = [
             [w] + [f"{row[n] / row[mine]:.2f}" if n in row else "-" for n in others]

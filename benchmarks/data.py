@@ -52,9 +52,9 @@ def hess() -> Array:
     return _normal(np.random.default_rng(4), 200)
 
 
-def pinn() -> tuple[Array, list[Array]]:
-    """1,000 points (t, x), and the parameters of a network 2-20-…-20-1 of eight hidden layers: matrix, bias, …"""
+def pinn(count: int) -> tuple[Array, list[Array]]:
+    """Points (t, x), and the parameters of a network 2-20-…-20-1 of eight hidden layers: matrix, bias, …"""
     rng = np.random.default_rng(5)
     sizes = [2, *[20] * 8, 1]
     pairs = [(_normal(rng, i, o, scale=i**-0.5), np.zeros(o, np.float32)) for i, o in pairwise(sizes)]
-    return rng.uniform(size=(1000, 2)).astype(np.float32), [p for pair in pairs for p in pair]
+    return rng.uniform(size=(count, 2)).astype(np.float32), [p for pair in pairs for p in pair]

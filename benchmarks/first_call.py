@@ -47,7 +47,7 @@ def main() -> None:
     print(f"{'milliseconds':<10}{'eager':>10}{'first':>10}{'first, XLA':>12}{'TensorFlow':>12}")
     for work in sys.argv[1:] or WORKS:
         here = found["gradtape"].python
-        eager, auto, xla = (_times(here, name, work) for name in ("gradtape", "gradtape.auto", "gradtape.function"))
+        eager, auto, xla = (_times(here, name, work) for name in ("gradtape", "gradtape.function", "gradtape.xla"))
         peer = _times(found["tensorflow"].python, "tensorflow.function", work) if "tensorflow" in found else None
         cells = [eager and eager[1], auto and auto[0], xla and xla[0], peer and peer[0]]
         texts = ["-" if cell is None else f"{cell * 1e3:.1f}" for cell in cells]

@@ -85,5 +85,5 @@ def columns(found: dict[str, Library]) -> list[Library]:
     import gradtape
 
     if hasattr(gradtape, "function"):
-        ways["gradtape"] += ["gradtape.numpy", "gradtape.function"]
+        ways["gradtape"] += ["gradtape.numpy", "gradtape.xla", "gradtape.function"]
     return [found[m]._replace(name=name) for m, names in ways.items() if m in found for name in names]

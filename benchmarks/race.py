@@ -32,6 +32,14 @@ _ALONE = {
 }
 
 
+_REMOVED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+"""Variables that choose slower kernels than the processor has, for NumPy's BLAS and not for that of the peers."""
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _REMOVED} | _ALONE
+
+
 class Runner:
     """A worker process that waits for its turn."""
 
@@ -41,7 +49,7 @@ class Runner:
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, **_ALONE},
+            env=_environment(),
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -16,13 +16,14 @@ WORKS = {
     "hess": "Hessian of Rosenbrock's function in 200 dimensions",
     "perex": "per-example gradients of the 784-256-256-10 network, batch 64",
     "pinn": "training step of a physics-informed network: 8 layers of 20, 1,000 points, second derivatives, Adam",
+    "pinn10k": "the same, 10,000 points",
 }
 
 FAMILIES = {
     "gradtape": "tape",
     "gradtape.function": "tape",
     "gradtape.numpy": "tape",
-    "gradtape.auto": "tape",
+    "gradtape.xla": "tape",
     "gradtape.bare": "bare",
     "numpy": "hand",
     "tensorflow": "tape",

@@ -17,8 +17,8 @@ class Workloads:
         module, _, compiled = library.partition(".")
         self.tf = import_module(module)
         self.function: Callable[..., Any] = self.tf.function if compiled else lambda f: f
-        if compiled and module == "gradtape" and compiled != "auto":  # one executor alone
-            self.function = self.tf.function(jit_compile=compiled != "numpy")
+        if compiled in ("numpy", "xla"):  # one executor of gradtape's alone
+            self.function = self.tf.function(jit_compile=compiled == "xla")
 
     def chain(self) -> Work:
         tf = self.tf
@@ -152,8 +152,14 @@ class Workloads:
         return _reading(lambda: step(x, y))
 
     def pinn(self) -> Work:
+        return self._physics(1_000)
+
+    def pinn10k(self) -> Work:
+        return self._physics(10_000)
+
+    def _physics(self, count: int) -> Work:
         tf = self.tf
-        points, initial = data.pinn()
+        points, initial = data.pinn(count)
         xy, parameters = tf.constant(points), [tf.Variable(p) for p in initial]
         means, squares = ([tf.Variable(np.zeros_like(p)) for p in initial] for _ in range(2))
 
