@@ -10,8 +10,8 @@ A rule is a formula whose parameter names say what it needs:
     half         whether what was saved had been rounded to half precision (a constant of each form of the rule)
     anything else is a static argument of the primitive
 
-Elementwise rules state the differential, `tanh: g - g * out * out`; the same formula works in reverse and forward mode,
-because the Jacobian is diagonal. The engine un-broadcasts, accumulates, conjugates and skips inputs that are not
+Elementwise rules state the differential, `tanh: g * (1 - out * out)`; the same formula works in reverse and forward
+mode, because the Jacobian is diagonal. The engine un-broadcasts, accumulates, conjugates and skips inputs that are not
 tracked.
 """
 

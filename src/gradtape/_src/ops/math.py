@@ -260,7 +260,7 @@ cosh = unary(
     doc="Compute the hyperbolic cosine, (exp(x) + exp(-x)) / 2.", example=("tf.cosh([0.0, 1.0])", "[1.     1.5431]"),
 )  # fmt: skip
 tanh = unary(
-    "tanh", lambda g, out: g - g * (out * out),
+    "tanh", lambda g, out: g * (1 - out * out),
     names=("tanh", "nn.tanh", "math.tanh"), doc="Compute the hyperbolic tangent.",
     example=("tf.tanh([0.0, 1.0])", "[0.     0.7616]"), category="activation", nan_free=True, sparse=True,
 )  # fmt: skip

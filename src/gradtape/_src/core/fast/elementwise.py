@@ -1,12 +1,12 @@
 """The fast path of elementwise ops: vjp rules as straight-line NumPy code that works in place.
 
-A rule is a formula, `tanh: g - g * out * out`. Called once with symbols in the place of arrays, it becomes a list of
+A rule is a formula, `tanh: g * (1 - out * out)`. Called once with symbols in the place of arrays, it becomes a list of
 calls; written out as source and compiled, these calls reuse the memory of intermediate results:
 
     def vjp(g, out):
-        a = multiply(g, out)
-        multiply(a, out, a)
-        return subtract(g, a, a)
+        a = square(out)
+        subtract(one, a, a)
+        return multiply(g, a, a)
 
 The calls are those that the rule makes, so the result is the same to the bit. For a rule that reads values or shapes no
 code can be generated; it runs unchanged.
