@@ -1,8 +1,9 @@
 """Tiers: a program runs on NumPy immediately, and by XLA as soon as that is compiled and measures faster.
 
 The first calls run on NumPy. When they have taken some of the time that XLA will need to compile the program, XLA
-compiles it in a background thread. The next calls try it, and the faster executor runs the program from then on. A call
-runs on one executor only, so variables, side effects and random numbers happen once.
+compiles it in a background thread. The next calls run by turns on both, some on XLA, some on NumPy, and the faster
+executor runs the program from then on: in turns, because on a busy machine times change from one second to the next. A
+call runs on one executor only, so variables, side effects and random numbers happen once.
 
 Both executors compute the same in different orders: the last digits may change when the executor does, and measured
 times decide when that is. `tf.config.experimental.enable_op_determinism` keeps functions on XLA, from the first call.
@@ -21,8 +22,11 @@ from gradtape._src.threads import background, start
 if TYPE_CHECKING:
     from gradtape._src.graph.program import Program
 
-_TRIALS = 4
-"""How many calls XLA gets; the first one sets up JAX's launch and does not count."""
+_TURN = 3
+"""How many calls in a row one executor gets; the first one takes over the variables' arrays and does not count."""
+
+_TURNS = 6
+"""How many turns there are."""
 
 _SECONDS, _SECONDS_PER_NODE = 0.02, 0.0005
 """The time on NumPy after which compiling is worthwhile: about a tenth of what XLA takes to compile a program."""
@@ -46,7 +50,7 @@ class Tier:
         "_lock",
         "_program",
         "_spent",
-        "_trials",
+        "_turns",
         "is_settled",
         "on_numpy",
         "reason",
@@ -57,26 +61,41 @@ class Tier:
         self.on_numpy, self.is_settled = True, False
         self.reason = "not called often enough to compile it"
         self._best = {True: float("inf"), False: float("inf")}  # seconds, by whether on NumPy
-        self._spent, self._calls, self._trials, self._compiling = 0.0, 0, 0, False
+        self._spent, self._calls, self._turns, self._compiling = 0.0, 0, 0, False
         self._lock = forks.lock()
 
     def add(self, on_numpy: bool, seconds: float) -> None:
         """Note how long a call took."""
-        if on_numpy:
-            self._calls += 1
-            self._best[True] = seconds if self._calls <= 2 else min(self._best[True], seconds)  # the first writes code
-            self._spent += seconds
-            if self._spent > _SECONDS + _SECONDS_PER_NODE * len(self._program.nodes) and not self._compiling:
-                if self._best[True] < _LAUNCH:
-                    self._stay()
-                else:
-                    self._compile()
+        if self._turns:
+            self._try(on_numpy, seconds)
             return
-        self._trials += 1
-        if self._trials > 1:
-            self._best[False] = min(self._best[False], seconds)
-        if self._trials >= _TRIALS:
-            self._settle(self._best[True] <= self._best[False])
+        self._calls += 1
+        self._best[True] = seconds if self._calls <= 2 else min(self._best[True], seconds)  # the first writes code
+        self._spent += seconds
+        if self._spent > _SECONDS + _SECONDS_PER_NODE * len(self._program.nodes) and not self._compiling:
+            if self._best[True] < _LAUNCH:
+                self._stay()
+            else:
+                self._compile()
+
+    def _try(self, on_numpy: bool, seconds: float) -> None:
+        """Note how long a call took while both executors are measured."""
+        if on_numpy != self.on_numpy:
+            return  # of another thread, which began before this turn
+        self._calls += 1
+        if self._calls > 1:
+            self._best[on_numpy] = min(self._best[on_numpy], seconds)
+        if self._calls < _TURN:
+            return
+        if self._turns == _TURNS:
+            self._settle()
+        else:
+            self._begin_turn(not on_numpy)
+
+    def _begin_turn(self, on_numpy: bool) -> None:
+        self.on_numpy = on_numpy
+        self._calls = 0
+        self._turns += 1
 
     def _compile(self) -> None:
         with self._lock:
@@ -101,15 +120,16 @@ class Tier:
             self.reason = f"XLA did not compile it: {error}"
             self.is_settled = True
         else:
-            self.on_numpy = False
-            self.reason = "XLA is being measured"
+            self._best = {True: float("inf"), False: float("inf")}
+            self.reason = "both are being measured"
+            self._begin_turn(on_numpy=False)
 
     def _stay(self) -> None:
         self.is_settled = True
         self.reason = f"NumPy takes {1e6 * self._best[True]:.2g} µs, less than XLA takes to launch a program"
 
-    def _settle(self, on_numpy: bool) -> None:
-        self.on_numpy, self.is_settled = on_numpy, True
+    def _settle(self) -> None:
+        self.on_numpy, self.is_settled = self._best[True] <= self._best[False], True
         numpy, xla = (f"{1e3 * self._best[kind]:.3g} ms" for kind in (True, False))
         self.reason = f"NumPy took {numpy}, XLA {xla}"
 
