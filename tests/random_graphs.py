@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,6 +176,43 @@ def _dynamic(draw: random.Random, stack: list[Any], at: int) -> Step:
     return step
 
 
+def _more_dynamic(draw: random.Random, stack: list[Any], at: int) -> Step:
+    """Sizes that depend on values in branches, loops, ragged tensors, and as numbers of repetitions and segments."""
+    limit = draw.uniform(-0.5, 0.5) + AWAY
+    kind = draw.choice(["branches", "loop", "rows", "ragged", "tile", "segments", "unique", "pad"])
+
+    def loop(x: Any, mask: Any) -> Any:
+        body = lambda i, y: (i + 1, tf.sin(y) * 0.5 + tf.reduce_sum(tf.boolean_mask(x, y > limit)))  # noqa: E731
+        return tf.while_loop(lambda i, _: i < 2, body, (0, x))[1]
+
+    def ragged(x: Any, mask: Any) -> Any:
+        masks = tf.stack([mask, tf.logical_not(mask)])
+        return tf.reduce_sum(tf.sin(tf.ragged.boolean_mask(tf.stack([x, x * 0.5]), masks)), axis=1)
+
+    def branches(x: Any, mask: Any) -> Any:
+        kept = lambda: tf.concat([tf.boolean_mask(x, mask) * 0.5, x[:1]], 0)  # noqa: E731
+        return tf.cond(tf.reduce_sum(tf.cos(x)) > limit, kept, lambda: tf.sin(x))
+
+    def step(v: list[Any]) -> Any:
+        x = tf.reshape(v[at], [-1])
+        mask = tf.sin(x) > limit
+        count = tf.reduce_sum(tf.cast(mask, tf.int32)) + 1
+        if kind == "tile":
+            return tf.tile(tf.sin(x[:2]), [count])
+        if kind == "pad":
+            return tf.pad(tf.cos(x), [[count, 0]]) * 0.5
+        if kind == "segments":
+            return tf.math.unsorted_segment_sum(tf.sin(x), tf.cast(mask, tf.int32), count)
+        if kind == "unique":
+            places = tf.unique(tf.cast(mask, tf.int32))[0]
+            return tf.gather(tf.concat([x, x[:1]], 0), places) * 0.7
+        if kind == "rows":
+            return tf.map_fn(lambda y: tf.reduce_sum(tf.boolean_mask(x, x < y)), tf.sin(x)) * 0.3
+        return {"loop": loop, "ragged": ragged, "branches": branches}[kind](x, mask)
+
+    return step
+
+
 KINDS: dict[str, tuple[Callable[..., Step], int]] = {
     "elementwise": (_elementwise, 4),
     "binary": (_binary, 4),
@@ -186,13 +224,15 @@ KINDS: dict[str, tuple[Callable[..., Step], int]] = {
     "loop": (_loop, 1),
 }
 DYNAMIC = {**KINDS, "dynamic": (_dynamic, 4)}
+ALL = {**DYNAMIC, "more dynamic": (_more_dynamic, 6)}
+ALL_FROM = 10_000
+"""From this seed on programs are drawn from all kinds of steps."""
 
 
 def random_program(seed: int) -> RandomProgram:
-    """The program of a seed; every fourth one has shapes that depend on values."""
+    """The program of a seed; every fourth one has shapes that depend on values, and all from `ALL_FROM` on."""
     draw = random.Random(seed)
-    is_dynamic = seed % 4 == 3
-    kinds = DYNAMIC if is_dynamic else KINDS
+    kinds = ALL if seed >= ALL_FROM else DYNAMIC if seed % 4 == 3 else KINDS
     rng = np.random.default_rng(seed)
     arguments = [rng.uniform(-1.5, 1.5, draw.choice(SHAPES)) for _ in range(draw.randint(1, 2))]
     steps: list[Step] = []
@@ -213,43 +253,126 @@ def random_program(seed: int) -> RandomProgram:
             values.append(step(values))
         return tf.add_n([tf.reduce_sum(tf.sin(value)) for value in values[len(args) :]])
 
-    return RandomProgram(run, arguments, is_dynamic and "dynamic" in names, names)
+    return RandomProgram(run, arguments, not {"dynamic", "more dynamic"}.isdisjoint(names), names)
 
 
-def with_derivatives(run: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the same arguments: the value, the gradients, and a derivative of the gradients."""
-
-    def derived(*args: Any) -> Any:
-        with tf.GradientTape() as second:
-            second.watch(args)
-            with tf.GradientTape() as first:
-                first.watch(args)
-                y = run(*args)
-            slopes = first.gradient(y, args, unconnected_gradients="zero")
-            total = tf.add_n([tf.reduce_sum(tf.sin(g)) for g in slopes])
-        bends = second.gradient(total, args, unconnected_gradients="zero")
-        return y, *[tf.convert_to_tensor(g) for g in (*slopes, *bends)]
-
-    return derived
+# -- derivatives -----------------------------------------------------------------------------------------------------
+def _dense(values: Any) -> list[Any]:
+    """Gradients as tensors: some are sparse."""
+    return [tf.convert_to_tensor(value) for value in values]
 
 
+def _directions(args: Any) -> list[Any]:
+    """A tangent for each argument."""
+    return [tf.cast(tf.reshape(tf.range(tf.size(a)), tf.shape(a)), a.dtype) * 0.3 - 0.4 for a in args]
+
+
+def _gradients(run: Callable[..., Any], args: Any) -> tuple[Any, list[Any]]:
+    with tf.GradientTape() as tape:
+        tape.watch(args)
+        y = run(*args)
+    return y, _dense(tape.gradient(y, args, unconnected_gradients="zero"))
+
+
+def _reverse_over_reverse(run: Callable[..., Any], args: Any) -> Any:
+    with tf.GradientTape() as tape:
+        tape.watch(args)
+        y, slopes = _gradients(run, args)
+        total = tf.add_n([tf.reduce_sum(tf.sin(g)) for g in slopes])
+    return y, slopes, _dense(tape.gradient(total, args, unconnected_gradients="zero"))
+
+
+def _forward(run: Callable[..., Any], args: Any) -> Any:
+    with tf.autodiff.ForwardAccumulator([*args], _directions(args)) as accumulator:
+        y = run(*args)
+    return y, accumulator.jvp(y, unconnected_gradients="zero")
+
+
+def _forward_over_reverse(run: Callable[..., Any], args: Any) -> Any:
+    with tf.autodiff.ForwardAccumulator([*args], _directions(args)) as accumulator:
+        y, slopes = _gradients(run, args)
+    return y, accumulator.jvp(slopes, unconnected_gradients="zero")
+
+
+def _reverse_over_forward(run: Callable[..., Any], args: Any) -> Any:
+    with tf.GradientTape() as tape:
+        tape.watch(args)
+        y, slope = _forward(run, args)
+    return y, slope, _dense(tape.gradient(slope, args, unconnected_gradients="zero"))
+
+
+def _forward_over_forward(run: Callable[..., Any], args: Any) -> Any:
+    with tf.autodiff.ForwardAccumulator([*args], _directions(args)) as accumulator:
+        y, slope = _forward(run, args)
+    return y, slope, accumulator.jvp(slope, unconnected_gradients="zero")
+
+
+def _hessians(run: Callable[..., Any], args: Any) -> Any:
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(args)
+        y, slopes = _gradients(run, args)
+    return y, [tape.jacobian(g, a, unconnected_gradients="zero") for g in slopes for a in args]
+
+
+DERIVATIVES: dict[str, Callable[[Callable[..., Any], Any], Any]] = {
+    "reverse over reverse": _reverse_over_reverse,
+    "forward": _forward,
+    "forward over reverse": _forward_over_reverse,
+    "reverse over forward": _reverse_over_forward,
+    "forward over forward": _forward_over_forward,
+    "hessians": _hessians,
+}
+"""What is computed of a program besides its value: derivatives by both modes, of both orders."""
+
+
+# -- executors -------------------------------------------------------------------------------------------------------
 def disagreement(seed: int, with_xla: bool = True) -> str:
-    """What differs between eager code, the NumPy executor and XLA for the program of a seed; "" if nothing does.
+    """What differs between eager code and executors for the program of a seed; "" if nothing does.
 
-    A compiled function whose calls run eagerly, all or some, would be compared with itself: that is reported, too.
+    Executors are NumPy with the derivatives inside of the function and outside, lazy arrays, and XLA, which takes
+    long to compile and gets one kind of derivatives. A compiled function whose calls run eagerly, all or some, would be
+    compared with itself: that is reported, too.
     """
     program = random_program(seed)
-    args = [tf.constant(a) for a in program.arguments]
-    derived = with_derivatives(program.run)
-    expected = tf.nest.flatten(derived(*args))
+    names = list(DERIVATIVES)
+    for i, name in enumerate(names):
+        found = _difference(program, name, with_xla and i == seed % len(names))
+        if found:
+            return f"seed {seed} ({', '.join(program.names)}), {name} {found}"
+    return ""
+
+
+def _difference(program: RandomProgram, derivatives: str, with_xla: bool) -> str:
+    args = tuple([tf.constant(a) for a in program.arguments])
+    compute = DERIVATIVES[derivatives]
+
+    def inside(*given: Any) -> Any:
+        return compute(program.run, given)
+
+    expected = tf.nest.flatten(inside(*args))
     outside = tf.function(program.run, jit_compile=False)
-    runs = {"tapes outside": with_derivatives(outside), "NumPy": tf.function(derived, jit_compile=False)}
+    functions = {"NumPy": tf.function(inside, jit_compile=False)}
     if with_xla and not program.is_dynamic:
-        runs["XLA"] = tf.function(derived, jit_compile=True)
+        functions["XLA"] = tf.function(inside, jit_compile=True)
+    runs: dict[str, Callable[[], Any]] = {"derivatives outside": lambda: compute(outside, args)}
+    runs |= {name: partial(function, *args) for name, function in functions.items()}
+    runs["lazy arrays"] = lambda: _lazily(inside, program.arguments)
     for name, run in [*runs.items(), *runs.items()]:  # the first call on NumPy runs node by node
-        for found, wanted in zip(tf.nest.flatten(run(*args)), expected, strict=True):
+        for found, wanted in zip(tf.nest.flatten(run()), expected, strict=True):
             if not np.allclose(found, wanted, rtol=1e-8, atol=1e-9):
-                return f"seed {seed} ({', '.join(program.names)}) by {name}: {found} instead of {wanted}"
-    functions = [outside, *[run for run in runs.values() if hasattr(run, "summary")]]
-    eager = [line for f in functions for line in f.summary().splitlines() if " eagerly. " in line]
-    return f"seed {seed} ({', '.join(program.names)}): {eager[0]}" if eager else ""
+                return f"by {name}: {found} instead of {wanted}"
+    for function in (outside, *functions.values()):
+        eager = [line for line in function.summary().splitlines() if " eagerly. " in line]
+        if eager:
+            return eager[0]
+    return ""
+
+
+def _lazily(function: Callable[..., Any], arguments: list[np.ndarray]) -> list[Any]:
+    """What a function returns where ops are recorded, and run together when a value is needed."""
+    before = tf.config.get_graph_mode()
+    tf.config.set_graph_mode("auto")
+    try:
+        return [value.numpy() for value in tf.nest.flatten(function(*[tf.constant(a) for a in arguments]))]
+    finally:
+        tf.config.set_graph_mode(before)

@@ -125,6 +125,68 @@ def test_values_and_gradients_are_those_of_eager_code(name: str) -> None:
     traced(function)
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_forward_mode_inside(name: str) -> None:
+    """Forward mode by accumulators and by tapes, whose records a trace has."""
+    program, calls = PROGRAMS[name]
+
+    def compute(x: Any, *others: Any) -> Any:
+        direction = tf.constant([1.0, -0.5, 2.0, 0.25])  # a tangent whose values are known, where shapes are not
+        with tf.GradientTape() as tape, tf.autodiff.ForwardAccumulator(x, direction) as accumulator:
+            tape.watch(x)
+            y = [t for t in tf.nest.flatten(program(x, *others)) if t.dtype.is_floating]
+        by_tape = tape.jvp(y, x, direction, unconnected_gradients="zero")
+        return y, accumulator.jvp(y, unconnected_gradients="zero"), by_tape
+
+    function = tf.function(compute)
+    for call in calls:
+        given = [*map(tf.constant, call)]
+        check_equal(function(*given), compute(*given))
+    traced(function)
+
+
+def test_constants_are_cut_by_sizes_that_depend_on_values() -> None:
+    def compute(x: Any) -> Any:
+        size = tf.size(positive(x))
+        return tf.constant([1.0, 2.0, 3.0, 4.0])[:size], tf.reverse(tf.constant([1.0, 2.0, 3.0])[size:], [0])
+
+    function = tf.function(compute)
+    for (values,) in VECTORS:
+        check_equal(function(tf.constant(values)), compute(tf.constant(values)))
+    traced(function)
+
+
+PYTHON = {
+    "a known size": (lambda x: x, [4]),
+    "values in a mask": (lambda x: tf.boolean_mask(x, x > 0), [None]),
+    "no values": (lambda x: tf.boolean_mask(x, x > 9), [None]),
+}
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_jacobians_of_python_functions(name: str) -> None:
+    """Each row of a Jacobian, and of its Jacobian, calls the gradient of the function for a row of cotangents."""
+    pick, shape = PYTHON[name]
+
+    def first(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.py_function(lambda v: tf.sin(v) * tf.reduce_sum(v), [pick(x)], tf.TensorSpec(shape, tf.float32))
+        return tape.jacobian(y, x)
+
+    def second(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            rows = first(x)
+        return rows, tape.jacobian(rows, x)
+
+    for compute in (first, second):
+        function = tf.function(compute)
+        for (values,) in VECTORS:
+            check_equal(function(tf.constant(values)), compute(tf.constant(values)))
+        traced(function)
+
+
 def test_derivatives_of_any_order_and_mode() -> None:
     function = tf.function(lambda x: positive(x) ** 3)
     for (values,) in VECTORS:
@@ -446,7 +508,12 @@ class TestLoopsOverRows:
                 d = tf.boolean_mask(x, x < 0.0) * x[i]
         return d
 
-    @pytest.mark.parametrize("name", ["_joined", "_chosen"])
+    @staticmethod
+    def _rows_with_masks(x: Any) -> Any:
+        """The number of rows depends on values, and so does the size of what the derivative needs of each."""
+        return tf.map_fn(lambda e: tf.reduce_sum(tf.sin(tf.boolean_mask(x, x < e))), positive(x))
+
+    @pytest.mark.parametrize("name", ["_joined", "_chosen", "_rows_with_masks"])
     def test_they_are_traced(self, name: str) -> None:
         code = getattr(self, name)
         f = tf.function(code, jit_compile=False)

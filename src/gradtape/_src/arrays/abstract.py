@@ -8,12 +8,13 @@ the result are the expression that fits all of them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape._src import errors
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.dimension import (
     Dimension,
@@ -25,6 +26,7 @@ from gradtape._src.arrays.dimension import (
     is_repeatable,
     is_same,
     maximum,
+    minimum,
 )
 from gradtape._src.arrays.dimensions import (
     DynamicSize,
@@ -54,6 +56,9 @@ Pairs = list[tuple[Any, Any]]
 """Sizes that depend on values and are taken to be equal: a program checks it."""
 
 _known: dict[Any, tuple[Specs, Pairs]] = {}
+
+_REFUSALS = (ValueError, IndexError, errors.InvalidArgumentError)
+"""What kernels raise for sizes that do not fit together."""
 
 
 def infer(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
@@ -148,23 +153,43 @@ class _Sample(NamedTuple):
 def _by_samples(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
     """What a call returns for any sizes of unknown dimensions, from what it returns for some.
 
-    Where the kernel refuses sizes that depend on values and differ, they are taken to be equal.
+    Where the kernel refuses sizes that depend on values and differ from others, they are taken to be equal.
     """
     try:
         return _fitted_specs(name, args, attrs)
-    except ValueError:
-        variables = variables_in([*[getattr(a, "shape", a) for a in args], *attrs.values()]).values()
-        dynamic = [Dimension({(v,): 1}) for v in variables if v.least == 0]
-        pairs = [[pair] for pair in itertools.combinations(dynamic, 2)]
-        for equal in [*pairs, [(dynamic[0], other) for other in dynamic[1:]]] if dynamic else []:  # as few as will do
+    except _REFUSALS:
+        for equal in _guesses(name, args, attrs):
             same = {str(other): first for first, other in equal}
             try:
-                found = _fitted_specs(name, _sampled(args, same), evaluated_attrs(attrs, same))
-            except (ValueError, UnknownDimensionError):
+                found = _evaluated(name, _sampled(args, same), evaluated_attrs(attrs, same))
+            except (*_REFUSALS, UnknownDimensionError):
                 continue
-            if all(is_same(first, other) for first, other in equal):
+            if all(is_same(other, first) for first, other in equal):
                 return found
         raise
+
+
+def _guesses(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Iterator[Pairs]:
+    """Which sizes may have to be equal, as few as will do.
+
+    Those of a square matrix; two that depend on values; one of them and a number of another argument; all of them.
+    """
+    shapes = [a.shape for a in args if hasattr(a, "shape")]
+    variables = variables_in([*shapes, *attrs.values()]).values()
+    dynamic = [Dimension({(v,): 1}) for v in variables if v.least == 0]
+    if name in _SQUARE:
+        rows, columns = shapes[0][-2:]
+        pair = (rows, columns) if columns in dynamic else (columns, rows)
+        yield [pair] if pair[1] in dynamic else []
+        return
+    for pair in itertools.combinations(dynamic, 2):
+        yield [pair]
+    for other in dynamic:
+        elsewhere = {n for shape in shapes if other not in shape for n in shape if type(n) is int}
+        for size in sorted(elsewhere):
+            yield [(size, other)]
+    if len(dynamic) > 2:
+        yield [(dynamic[0], other) for other in dynamic[1:]]
 
 
 def _fitted_specs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
@@ -182,6 +207,8 @@ def _fitted_specs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Sp
         samples.append((sizes, specs))
     known = {n for n in dimensions_in(given) if type(n) is Dimension}
     expressions = [*known, *[Dimension({(v,): 1}) for v in variables.values()]]
+    limits = {n for a in args for n in getattr(a, "shape", ()) if type(n) is int}
+    expressions += [minimum(e, n) for e in expressions for n in sorted(limits) if n > 1]
     outputs = []
     for number, (shape, dtype) in enumerate(samples[0][1]):
         if any(len(specs[number][0]) != len(shape) for _, specs in samples):
@@ -444,6 +471,23 @@ def _split(x: Any, *, sizes: Shape, axis: int) -> list[Spec] | None:
     return [((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype) for n in sizes]
 
 
+def _top_k(x: Any, *, axis: int, k: int, dtype: Any, **_: Any) -> list[Spec]:
+    shape = (*x.shape[:axis], _sliced(x.shape[axis], slice(0, k)), *x.shape[axis + 1 :])
+    return [(shape, x.dtype), (shape, dtype)]
+
+
+def _rfft(x: Any, *, axis: Shape) -> Spec | None:
+    last = axis[-1]
+    if is_known_shape(x.shape):
+        return None
+    return (*x.shape[:last], x.shape[last] // 2 + 1, *x.shape[last + 1 :]), np.result_type(x.dtype, np.complex64)
+
+
+def _frame(x: Any, *, axis: int, length: int, step: int) -> Spec:
+    count = maximum((x.shape[axis] - length) // step + 1, 0)
+    return (*x.shape[:axis], count, length, *x.shape[axis + 1 :]), x.dtype
+
+
 def _setitem(x: Any, *, index: Any, shape: Shape) -> Spec:
     return shape, x.dtype
 
@@ -458,6 +502,9 @@ rules.update(
     pad=_pad,
     setitem=_setitem,
     split=_split,
+    top_k=_top_k,
+    rfft=_rfft,
+    frame=_frame,
     matmul=_matmul,
     einsum=_einsum,
     conv=_conv,
@@ -484,6 +531,9 @@ rules.update(
 )
 _MATRICES = frozenset({"det", "eigh", "eigvalsh", "lu", "qr", "slogdet", "solve", "svd", "triangular_solve"})
 """Primitives whose kernels refuse matrices of zeros, or take long over them."""
+
+_SQUARE = frozenset({"det", "eig", "eigh", "eigvals", "eigvalsh", "lu", "slogdet", "solve", "triangular_solve"})
+"""Primitives of a square matrix, their first argument."""
 
 
 # -- programs within programs ----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ import numpy as np
 from gradtape._src.arrays import attach_operators, common_namespace, namespace_of, register_namespace
 from gradtape._src.arrays.base import Interpreter
 from gradtape._src.arrays.row_index import RowIndex, assigned, rows_from
-from gradtape._src.arrays.symbolic import Symbolic
+from gradtape._src.arrays.symbolic import Symbolic, filled, zeros
 from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import Tensor
 
@@ -161,13 +161,13 @@ class BatchedNamespace(Interpreter):
         return bool(_dtype(x).kind == "c")  # x may be a saved tensor, without a batch
 
     def zeros(self, shape: Shape, dtype: Any) -> Any:
-        return np.zeros(shape, dtype)  # unbatched zeros work with any batch
+        return zeros(shape, dtype)  # unbatched zeros work with any batch
 
     def ones_like(self, x: Any) -> Any:
-        return np.ones(x.shape, x.dtype)
+        return filled(x.shape, x.dtype, 1)
 
     def zeros_like(self, x: Any) -> Any:
-        return np.zeros(x.shape, x.dtype)
+        return zeros(x.shape, x.dtype)
 
     def from_numpy(self, x: Any) -> Any:
         return x

@@ -195,6 +195,11 @@ def maximum(a: Any, b: Any) -> Any:
     return a if found else b
 
 
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two sizes."""
+    return -maximum(-a, -b)
+
+
 def bounds(value: Any) -> tuple[float, float]:
     """The least and the most that a size can be."""
     if type(value) is not Dimension:

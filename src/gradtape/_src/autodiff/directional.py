@@ -16,7 +16,7 @@ from gradtape._src.autodiff.settings import settings
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.jvp import marked_push, push
 from gradtape._src.interrupts import float_errors_ignored
-from gradtape._src.tensor import is_differentiable
+from gradtape._src.tensor import dimensions_shown, is_differentiable
 from gradtape._src.variable.growing import refuse_tangents
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def jvp(tape: Tape, target: Any, sources: Any, tangents: Any, policy: Unconnecte
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     targets = [only_tensor("target", t) for t in nest.flatten(target)]
     directions = [direction(s, t) for s, t in zip(flat, nest.flatten(tangents), strict=True)]
-    with tape._gradient_call("jvp") as traced, float_errors_ignored():
+    with tape._gradient_call("jvp") as traced, float_errors_ignored(), dimensions_shown():
         start: dict[int, Any] = {}
         for source, tangent in zip(flat, directions, strict=True):
             if is_differentiable(array_of(source)):

@@ -19,7 +19,7 @@ from gradtape._src.core.jvp import marked_push, push
 from gradtape._src.core.tape import Recorder, active_recorders
 from gradtape._src.interrupts import float_errors_ignored, guarded
 from gradtape._src.ops.array import broadcast_to
-from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.tensor import Tensor, dimensions_shown, is_differentiable
 from gradtape._src.variable import Variable, peek, unwrapped
 
 
@@ -42,7 +42,7 @@ class _Pusher(Recorder):
     def append(self, record: Any) -> bool:
         active = active_recorders()
         outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
-        with stack.use_recorders(outside), float_errors_ignored():
+        with stack.use_recorders(outside), float_errors_ignored(), dimensions_shown():
             (marked_push if settings.checks_numerics else push)(record, self.tangents, self.tracked, traced=True)
         return True  # on_op follows
 

@@ -19,7 +19,7 @@ from gradtape._src.core.expansion import expand
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.core.series import Series, scaled, sum_over_directions
 from gradtape._src.interrupts import float_errors_ignored
-from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.tensor import Tensor, dimensions_shown, is_differentiable
 from gradtape._src.variable.growing import refuse_tangents
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def taylor(tape: Tape, target: Any, sources: Any, order: int, directions: Any, p
         nest.assert_same_structure(sources, directions)
         given = nest.flatten(directions)
     steps = [direction(s, d) for s, d in zip(flat, given, strict=True)]
-    with tape._gradient_call("taylor") as traced, float_errors_ignored():
+    with tape._gradient_call("taylor") as traced, float_errors_ignored(), dimensions_shown():
         start: dict[int, Any] = {}
         for source, step in zip(flat, steps, strict=True):
             if is_differentiable(array_of(source)):
@@ -57,7 +57,7 @@ def laplacian(tape: Tape, target: Any, source: Any, batch: bool, policy: Unconne
     """See `GradientTape.laplacian`."""
     recording, target, source = _of_one(tape, target, source, batch)
     total = None
-    with tape._gradient_call("laplacian") as traced, float_errors_ignored():
+    with tape._gradient_call("laplacian") as traced, float_errors_ignored(), dimensions_shown():
         for rows in _unit_directions(recording, target, source, batch, traced):
             line = _lines([source], {source.uid: rows})
             line[source.uid].collapsed = True
@@ -77,7 +77,7 @@ def biharmonic(tape: Tape, target: Any, source: Any, batch: bool, policy: Unconn
     """
     recording, target, source = _of_one(tape, target, source, batch)
     total = None
-    with tape._gradient_call("biharmonic") as traced, float_errors_ignored():
+    with tape._gradient_call("biharmonic") as traced, float_errors_ignored(), dimensions_shown():
         for rows, weights in _pairs_of_directions(recording, target, source, batch, traced):
             line = _lines([source], {source.uid: rows})
             found = _expanded(recording, line, [target], 4, traced).get(target.uid)

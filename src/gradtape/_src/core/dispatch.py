@@ -17,8 +17,9 @@ from gradtape._src.active import active_stack
 from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Namespace, generic_kernels
 from gradtape._src.arrays.batched import Batched, batch_rules, batched_namespace
+from gradtape._src.arrays.dimensions import UnknownDimensionError
 from gradtape._src.arrays.lazy import Lazy, are_colocated, lazy_namespace
-from gradtape._src.arrays.symbolic import Symbolic, zeros
+from gradtape._src.arrays.symbolic import Symbolic, symbolic_namespace, zeros
 from gradtape._src.calls import calls
 from gradtape._src.conversion import (
     constant_operand,
@@ -150,6 +151,8 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], rewriting: bool
             break
     try:
         value = kernel(*arrays, **attrs)
+    except UnknownDimensionError as error:
+        value = _in_graph(op, arrays, attrs, error)
     except _RAW as error:
         raise _explained(op, arrays, error) from None
     outputs: Any
@@ -159,6 +162,13 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], rewriting: bool
         outputs = wrap(value if type(value) is ndarray else _as_array(value))
     record(op, inputs, outputs, attrs)
     return outputs
+
+
+def _in_graph(op: Op, arrays: Sequence[Any], attrs: dict[str, Any], error: UnknownDimensionError) -> Any:
+    """A primitive on constants, with static arguments that only the running program knows, as a part of the program."""
+    if any(type(array) is not ndarray for array in arrays):
+        raise error
+    return getattr(symbolic_namespace, op.name)(*arrays, **attrs)
 
 
 def _recorded_inside(arrays: Sequence[Any]) -> bool:
@@ -222,6 +232,8 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
             kernel = op.kernel
         try:
             value = kernel(array, **attrs)
+        except UnknownDimensionError as error:
+            value = _in_graph(op, (array,), attrs, error)
         except _RAW as error:
             raise _explained(op, (array,), error) from None
         out = wrap(value if type(value) is ndarray else _as_array(value))

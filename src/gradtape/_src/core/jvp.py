@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradtape._src.arrays import common_namespace, namespace_of
+from gradtape._src.arrays import common_namespace, namespace_of, symbolic
 from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.half import is_half
 from gradtape._src.conversion import wrap
 from gradtape._src.core import tape as stack
@@ -124,8 +125,9 @@ def _transposed(
     """J t, as the derivative of <u, J t> = <Jᴴ u, t> with respect to u; Jᴴ u is what the reverse rule computes."""
     raw = common_namespace([bare(t) for t in given if t is not None])
     kinds = dict(zip(outputs, dtypes, strict=True))
-    tracked = [uid for uid in outputs if uid in shapes]  # a compiled call has outputs without derivatives, too
-    probes = [wrap(raw.zeros(shapes[uid], kinds[uid])) for uid in tracked]
+    # A compiled call has outputs without derivatives, too, and a call of Python integers.
+    tracked = [uid for uid in outputs if uid in shapes and kinds[uid].kind not in "biuO"]
+    probes = [wrap(_zeros(raw, shapes[uid], kinds[uid])) for uid in tracked]
     inner = Recorder()
     inner.born = stack.clock()  # it sees a batch of tangents as one tensor
     for probe in probes:
@@ -153,6 +155,11 @@ def _transposed(
         bare_again = isinstance(pushed, Tensor) and (not traced or (batched and type(pushed.array) is Batched))
         results[uid] = pushed.array if bare_again else pushed
     return tuple(results.get(uid) for uid in outputs)
+
+
+def _zeros(xp: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros; tangents may be constants where the shape depends on values."""
+    return xp.zeros(shape, dtype) if is_known_shape(shape) else symbolic.zeros(shape, dtype)
 
 
 def _inner_product(cotangents: dict[int, Any], tangents: Tangents) -> Tensor | None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradtape._src import errors, forks, nest
-from gradtape._src.arrays.dimensions import DynamicSize
+from gradtape._src.arrays.dimensions import DynamicSize, is_dimension
 from gradtape._src.arrays.graph_ops import register_on_host
 from gradtape._src.arrays.symbolic import (
     allows_dynamic_shapes,
@@ -33,8 +33,9 @@ from gradtape._src.core.observe import in_rule
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.tape import active_recorders
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.graph.trace import record
+from gradtape._src.graph.trace import as_tensor, record, unbatched
 from gradtape._src.interrupts import contextmanager, is_interrupt, setting
+from gradtape._src.ops import array
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, called_back
@@ -166,7 +167,7 @@ def function_on_host(
     outputs = tuple([wrap(v) for v in values])
     uids = tuple([t.uid for t in tensors])
     rule = _SEEN if differentiable else _UNSEEN
-    record(active_recorders(), rule, uids, outputs, tuple(tensors), {"function": function})
+    record(active_recorders(), rule, uids, outputs, tuple(tensors), {"function": function, "pure": pure})
     return list(outputs)
 
 
@@ -198,33 +199,48 @@ def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
     return [np.asarray(convert(v).array) for v in values]
 
 
-def _vjp_function(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any]) -> list[Any]:
+def _vjp_function(
+    xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any], pure: bool
+) -> list[Any]:
     """The gradient of a Python function is a Python function: run it again under a tape."""
     from gradtape._src.autodiff.gradient_tape import Tape
 
-    tensors = [t if isinstance(t, Tensor) else wrap(t) for t in inputs]
+    rows, g, batched_again = unbatched(g)
+    tensors = [as_tensor(x) for x in inputs]
     source_inputs = [i for i, shape in enumerate(needs) if shape is not None]
     there = [i for i, x in enumerate(g) if x is not None]
 
     def gradient(*values: Tensor) -> list[Any]:
-        xs, upstream = list(values[: len(tensors)]), values[len(tensors) :]
-        with Tape() as tape, setting(in_rule, False):
+        xs, upstream = list(values[: len(tensors)]), list(values[len(tensors) :])
+        with Tape(persistent=rows is not None) as tape, setting(in_rule, False):
             tape.watch([x for x in xs if is_differentiable(x.array)])
             result = function(*xs)
-        results = list(result) if isinstance(result, (list, tuple)) else [result]
-        targets = [convert(results[i]) for i in there]
-        return tape.gradient(targets, [xs[i] for i in source_inputs], list(upstream), "zero")
+            results = list(result) if isinstance(result, (list, tuple)) else [result]
+            targets = [convert(results[i]) for i in there]  # a sparse gradient becomes a dense one under the tape
+        sources = [xs[i] for i in source_inputs]
+        if rows is None:
+            return tape.gradient(targets, sources, upstream, "zero")
+        return _row_by_row(lambda *row: tape.gradient(targets, sources, list(row), "zero"), sources, upstream)
 
-    wanted = [TensorSpec(tensors[i].shape, tensors[i].dtype) for i in source_inputs]
-    upstream = [x if isinstance(x, Tensor) else wrap(x) for x in (g[i] for i in there)]
-    found = function_on_host(gradient, [*tensors, *upstream], wanted, differentiable=True)
+    lead = [] if rows is None else [None if is_dimension(rows) else rows]
+    wanted = [TensorSpec([*lead, *tensors[i].shape], tensors[i].dtype) for i in source_inputs]
+    upstream = [as_tensor(g[i]) for i in there]
+    found = function_on_host(gradient, [*tensors, *upstream], wanted, differentiable=True, pure=pure)
     gradients: list[Any] = [None] * len(needs)
     for i, value in zip(source_inputs, found, strict=True):
         gradients[i] = value
-    return gradients
+    return batched_again(gradients)
 
 
-def _vjp_nothing(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Any) -> list[Any]:
+def _row_by_row(gradient: Callable[..., list[Any]], sources: list[Tensor], upstream: list[Tensor]) -> list[Tensor]:
+    """The gradients of sources for each row of upstream gradients, stacked."""
+    every = [gradient(*row) for row in zip(*[array.unstack(x, axis=0) for x in upstream], strict=True)]
+    if not every:
+        return [wrap(np.zeros((0, *x.array.shape), x.array.dtype)) for x in sources]
+    return [array.stack(*map(convert, column), axis=0) for column in zip(*every, strict=True)]
+
+
+def _vjp_nothing(xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Any, pure: bool) -> list[Any]:
     return [None] * len(needs)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.batched import Batched, batch_rules
-from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.dimensions import contains_dimension, is_known_shape
 from gradtape._src.arrays.row_index import RowIndex
 from gradtape._src.arrays.symbolic import as_value
 from gradtape._src.conversion import constant_operand, operand
@@ -43,7 +43,10 @@ def _move_block_diagonal(name: str, along_first: Any) -> Any:
 
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
         (x,) = operands
-        if not x.shape or type(x.shape[0]) is not int or (how := along_first(x, **attrs)) is None:
+        if not x.shape or type(x.shape[0]) is not int or contains_dimension(attrs.values()):
+            return None
+        how = along_first(x, **attrs)
+        if how is None:
             return None
         row_index = (x.row_index or RowIndex.each(x.shape[0])).moved(how)
         return Batched(batch_rules[name](xp, x.array.shape[0], [True], x.array, **attrs), level, True, row_index)

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.positions import compared_positions
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import kind_of, numpy_dtype
 from gradtape._src.core.structure import matrices
@@ -95,7 +96,8 @@ def _weights(q, k, mask, scale, causal):
     xp = common_namespace([q, k, *mask])
     scores = xp.matmul(q * scale, k, adjoint_x=False, adjoint_y=True)
     last = len(scores.shape) - 1
-    allowed: Any = np.tri(*scores.shape[-2:], dtype=bool) if causal else None
+    rows, columns = scores.shape[-2:]
+    allowed: Any = compared_positions(rows, columns, "greater_equal") if causal else None
     if mask and kind_of(mask[0]) == "b":
         allowed = mask[0] if allowed is None else xp.logical_and(allowed, mask[0])
     elif mask:

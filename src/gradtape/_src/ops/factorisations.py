@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from gradtape._src.arrays.positions import compared_positions
 from gradtape._src.arrays.shared import linalg as shared
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.structure import matrices, solves
@@ -33,11 +32,12 @@ def _column(v: Any, xp: Any) -> Any:
 def _lower(x: Any, xp: Any) -> Any:
     """The lower triangle with half of the diagonal."""
     n = x.shape[-1]
-    return xp.where(np.tri(n, k=-1, dtype=bool), x, 0) + xp.where(np.eye(n, dtype=bool), 0.5 * x, 0)
+    below, diagonal = compared_positions(n, n, "greater"), compared_positions(n, n, "equal")
+    return xp.where(below, x, 0) + xp.where(diagonal, 0.5 * x, 0)
 
 
 def _on_diagonal(v: Any, xp: Any) -> Any:
-    return xp.where(np.eye(v.shape[-1], dtype=bool), _column(v, xp), 0)
+    return xp.where(compared_positions(v.shape[-1], v.shape[-1], "equal"), _column(v, xp), 0)
 
 
 def _safe_reciprocal(x: Any, xp: Any) -> Any:
@@ -174,7 +174,7 @@ def _times(xp: Any, x: Any, out: Any, *, adjoint: bool) -> Any:
 
 
 def _triangle_times(xp: Any, x: Any, out: Any, *, lower: bool, adjoint: bool) -> Any:
-    mask = np.tri(x.shape[-1], dtype=bool)
+    mask = compared_positions(x.shape[-1], x.shape[-1], "greater_equal")
     return _times(xp, xp.where(mask if lower else mask.T, x, 0), out, adjoint=adjoint)
 
 
@@ -205,7 +205,7 @@ def _triangular_solve_vjp(xp, g, needs, x, y, out, *, lower, adjoint):
     of_y = xp.triangular_solve(x, g, lower=lower, adjoint=not adjoint)
     if needs[0] is None:
         return [None, of_y]
-    of_x, mask = _against(xp, of_y, out, adjoint), np.tri(x.shape[-1], dtype=bool)
+    of_x, mask = _against(xp, of_y, out, adjoint), compared_positions(x.shape[-1], x.shape[-1], "greater_equal")
     return [xp.where(mask if lower else mask.T, of_x, 0), of_y]
 
 
@@ -453,7 +453,8 @@ def _eig_vjp(xp, g, needs, x, values, vectors):
         turn = xp.matmul(vectors, of_vectors, adjoint_x=True, adjoint_y=False)
         gram = xp.matmul(vectors, vectors, adjoint_x=True, adjoint_y=False)
         n = vectors.shape[-1]
-        length = xp.sum(xp.where(np.eye(n, dtype=bool), xp.real(turn), 0), axis=(len(turn.shape) - 2,), keepdims=True)
+        diagonal = xp.where(compared_positions(n, n, "equal"), xp.real(turn), 0)
+        length = xp.sum(diagonal, axis=(len(turn.shape) - 2,), keepdims=True)
         middle = xp.conj(_differences(values, xp)) * (turn - gram * xp.complex(length, length * 0))
     if of_values is not None:
         diagonal = _on_diagonal(of_values, xp)
@@ -536,7 +537,7 @@ def _svd_vjp(xp, g, needs, x, s, u, v, *, full_matrices):
         pair = f * turn
         part = _column(s, xp) * (pair + adjoint(pair, xp))
         if unreal:  # the common phase of a pair of singular vectors
-            phase = xp.where(np.eye(k, dtype=bool), adjoint(turn, xp) - turn, 0)
+            phase = xp.where(compared_positions(k, k, "equal"), adjoint(turn, xp) - turn, 0)
             part = part + 0.5 * _column(inverse, xp) * phase
         middle = part if middle is None else middle + part
         if v.shape[-2] > k:

@@ -12,7 +12,8 @@ from gradtape._src.arrays import namespace_of, numpy_namespace
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import Interval, Rule, checked, verify
 from gradtape._src.arrays.dimensions import is_known_shape
-from gradtape._src.arrays.symbolic import is_known, unknown_shape
+from gradtape._src.arrays.positions import positions
+from gradtape._src.arrays.symbolic import is_known, number, unknown_shape
 from gradtape._src.conversion import operand, register_converter, wrap
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
@@ -42,10 +43,9 @@ def _take_dx(g, indices, x_shape, xp, axis, batch_dims):
     g = xp.transpose(g, perm=(*lead, *picked, *others))
     batch = x_shape[:batch_dims]
     rest = x_shape[batch_dims:axis] + x_shape[axis + 1 :]
-    rows = math.prod(batch)
-    per_row = count // max(rows, 1)
+    rows, per_row = math.prod(batch), math.prod(indices.shape[batch_dims:])
     size = x_shape[axis]
-    offsets = _offsets(indices, rows, size)
+    offsets = _offsets(indices, rows, per_row, size)
     flat = xp.add_rows(xp.reshape(g, shape=(rows * per_row, *rest)), offsets, shape=(rows * size, *rest))
     back = xp.reshape(flat, shape=(*batch, size, *rest))
     perm = [*lead, *range(batch_dims + 1, axis + 1), batch_dims, *range(axis + 1, len(x_shape))]
@@ -56,10 +56,12 @@ def _reshape_indices(indices: Any, shape: Axes) -> Any:
     return namespace_of(indices).reshape(indices, shape=shape)
 
 
-def _offsets(indices: Any, rows: int, size: int) -> Any:
+def _offsets(indices: Any, rows: int, per_row: int, size: int) -> Any:
     """Indices into each of `rows` blocks of `size`, as indices into all of them together."""
-    flat = _reshape_indices(indices, (rows, -1 if rows else 0))
-    return _reshape_indices(flat + (np.arange(rows) * size)[:, None].astype(numpy_dtype(indices)), (-1,))
+    dtype = numpy_dtype(indices)
+    flat = _reshape_indices(indices, (rows, per_row))
+    first = _reshape_indices(positions(rows, dtype) * number(size, dtype), (rows, 1))
+    return _reshape_indices(flat + first, (rows * per_row,))
 
 
 def take_batch(xp, size, batched, x, indices, *, axis, batch_dims=0):
@@ -170,7 +172,7 @@ def put_nd_batch(name: str) -> Any:
         x, updates, indices = (
             broadcast_rows(xp, size, b, a) for a, b in zip((x, updates, indices), batched, strict=True)
         )
-        numbers = np.arange(size, dtype=numpy_dtype(indices)).reshape(size, *[1] * (len(indices.shape) - 1))
+        numbers = xp.reshape(positions(size, numpy_dtype(indices)), shape=(size, *[1] * (len(indices.shape) - 1)))
         rows = xp.broadcast_to(numbers, shape=(*indices.shape[:-1], 1))
         return getattr(xp, name)(x, updates, xp.concatenate(rows, indices, axis=len(indices.shape) - 1))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked
+from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, kept_in_graph
 from gradtape._src.arrays.symbolic import (
     Symbolic,
@@ -111,9 +112,12 @@ def basic_index(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def _whole(part: Any) -> int:
-    """An index or a slice's end as a Python int."""
+    """An index or a slice's end as a Python int, or as the dimension that it is."""
     if isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
         return int(part)
+    if is_dimension(part):
+        size: int = part
+        return size
     value = part
     if isinstance(part, Tensor) and not is_known(part):
         if allows_dynamic_shapes() and not part.array.shape and part.dtype.is_integer and type(part.array) is Symbolic:

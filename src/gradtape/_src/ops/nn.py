@@ -6,6 +6,7 @@ from typing import Any
 
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.half import generic_in_float32
+from gradtape._src.arrays.symbolic import number
 from gradtape._src.core.dispatch import linear, primitive
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.core.structure import mixes_axis, mixes_last, unchanged
@@ -60,7 +61,7 @@ pinned = linear(  # as it is, and computed once: XLA must not compute it anew in
 def _standardize_vjp(xp, g, needs, x, out, inverse, epsilon, centered=True):
     """The inverse standard deviation is an output, too: only a second derivative has a cotangent for it."""
     first, second = g
-    last, count = len(out.shape) - 1, out.shape[-1]
+    last, count = len(out.shape) - 1, number(out.shape[-1], numpy_dtype(out))
     result = None
     if first is not None:
         along = xp.pinned(xp.sum(first * out, axis=(last,), keepdims=True)) / count
@@ -70,7 +71,7 @@ def _standardize_vjp(xp, g, needs, x, out, inverse, epsilon, centered=True):
         else:
             result = (first - out * along) * inverse
     if second is not None:
-        bend = out * (second * inverse * inverse / -count)
+        bend = out * (second * inverse * inverse / (-1.0 * count))
         result = bend if result is None else result + bend
     return [result]
 

@@ -11,6 +11,7 @@ from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimension import maximum
 from gradtape._src.arrays.half import generic_in_float32
+from gradtape._src.arrays.positions import compared_positions
 from gradtape._src.arrays.symbolic import number
 from gradtape._src.core.dispatch import linear, primitive
 from gradtape._src.core.primitive import numpy_dtype
@@ -188,13 +189,13 @@ def _cumprod_dx(g, x, xp, axis, exclusive, reverse):
     n = x.shape[axis]
     shape = tuple(x.shape)
     wide = (*shape[:axis], n, n, *shape[axis + 1 :])  # axis: j (left out), axis + 1: i (position)
-    eye = np.eye(n, dtype=bool).reshape((1,) * axis + (n, n) + (1,) * (len(shape) - axis - 1))
+    square = (1,) * axis + (n, n) + (1,) * (len(shape) - axis - 1)
+    eye = xp.reshape(compared_positions(n, n, "equal"), shape=square)
     rows = xp.broadcast_to(xp.reshape(x, shape=(*shape[:axis], 1, n, *shape[axis + 1 :])), shape=wide)
     left_out = xp.where(eye, 1, rows)
     products = xp.cumprod(left_out, axis=axis + 1, exclusive=exclusive, reverse=reverse)
-    i, j = np.arange(n), np.arange(n)[:, None]
-    reaches = (i < j if exclusive else i <= j) if reverse else (i > j if exclusive else i >= j)
-    mask = reaches.reshape(eye.shape)
+    relation = ("greater" if reverse else "less") + ("" if exclusive else "_equal")
+    mask = xp.reshape(compared_positions(n, n, relation), shape=square)  # whether i is after j, or before
     cotangent = xp.reshape(g, shape=(*shape[:axis], 1, n, *shape[axis + 1 :]))
     return xp.sum(xp.where(mask, cotangent * xp.conj(products), 0), axis=(axis + 1,), keepdims=False)
 

@@ -10,6 +10,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.checks import Rule, verify
+from gradtape._src.arrays.positions import positions
 from gradtape._src.arrays.symbolic import symbolic_rules
 from gradtape._src.core.dispatch import primitive
 from gradtape._src.core.primitive import numpy_dtype
@@ -115,7 +116,8 @@ unique_with_counts = primitive(
 def _bincount_batch(xp, size, batched, weights, places, *, count):
     """Every row counts into bins of its own, and into one more for what is not counted."""
     weights, places = broadcast_rows(xp, size, batched[0], weights), broadcast_rows(xp, size, batched[1], places)
-    apart = places + (np.arange(size) * (count + 1))[:, None].astype(numpy_dtype(places))
+    first = positions(size, numpy_dtype(places)) * (count + 1)
+    apart = places + xp.reshape(first, shape=(size, 1))
     flat = xp.dense_bincount(
         xp.reshape(weights, shape=(math.prod(weights.shape),)),
         xp.reshape(apart, shape=(math.prod(apart.shape),)),

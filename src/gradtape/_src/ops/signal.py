@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape._src.arrays.dimension import maximum
+from gradtape._src.arrays.dimensions import is_dimension
 from gradtape._src.core.dispatch import linear
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.core.structure import mixes_axis, moves, scatters
@@ -97,10 +99,11 @@ def _overlap_add_transpose(g, x_shape, xp, axis, step):
     frames, length = x_shape[axis], x_shape[axis + 1]
     have, need = g.shape[axis], (frames - 1) * step + length
     rank = len(g.shape)
-    if have < need:  # what fell off the end has no cotangent
-        g = xp.pad(g, before=(0,) * rank, after=tuple(need - have if i == axis else 0 for i in range(rank)))
-    elif have > need:
-        g = xp.getitem(g, index=(slice(None),) * axis + (slice(0, need),))
+    missing = maximum(need - have, 0)
+    if is_dimension(missing) or missing:  # what fell off the end has no cotangent
+        g = xp.pad(g, before=(0,) * rank, after=tuple(missing if i == axis else 0 for i in range(rank)))
+    if is_dimension(missing) or have > need:
+        g = xp.getitem(g, index=(slice(None),) * axis + (slice(0, maximum(need, 0)),))
     return xp.frame(g, axis=axis, length=length, step=step)
 
 

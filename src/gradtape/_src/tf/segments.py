@@ -10,8 +10,8 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.checks import Rule, checked, verify
-from gradtape._src.arrays.dimensions import is_same, is_same_shape
-from gradtape._src.arrays.symbolic import Symbolic, allows_dynamic_shapes, is_known, sizes_from, unknown_shape
+from gradtape._src.arrays.dimensions import is_dimension, is_same, is_same_shape
+from gradtape._src.arrays.symbolic import Symbolic, allows_dynamic_shapes, is_known, number, sizes_from, unknown_shape
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
@@ -259,7 +259,9 @@ def _unsorted(
     ids = checked(index.SEGMENTS, ids, size=count, op=op)
     if not is_known(ids):  # what is left out becomes one more segment, which is left out in the end
         ids = array.reshape(ids, shape=(-1,))
-        ids = math.where(math.less(ids, 0), np.asarray(count, ids.array.dtype), ids)
+        kind = ids.array.dtype
+        last = number(count, kind) if is_dimension(count) else np.asarray(count, kind)
+        ids = math.where(math.less(ids, 0), last, ids)
         return reduction(x, ids, count + 1)[:count]
     known = np.asarray(ids.array).reshape(-1)
     kept = np.flatnonzero(known >= 0)

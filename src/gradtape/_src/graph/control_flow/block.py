@@ -165,13 +165,17 @@ def without_outputs(program: Program, used: Sequence[bool]) -> tuple[Program, li
     return smaller, [i for i, feed in enumerate(before) if id(feed.symbol) in after]
 
 
-def zeros_like_symbol(symbol: Symbolic) -> Any:
-    """Zeros of a symbol's shape and dtype; they take no memory where the shape is known."""
+def zeros_like_symbol(symbol: Symbolic, lead: tuple[int, ...] = ()) -> Any:
+    """Zeros of a symbol's shape and dtype, after some axes; they take no memory where the shape is known.
+
+    Sizes that another branch finds out are 0.
+    """
     graph = current_graph()
-    if graph is not None and not is_known_shape(symbol.shape):
-        gone = {name: 0 for name, v in variables_in(symbol.shape).items() if not graph.knows(v)}
-        return zeros(evaluated(tuple(symbol.shape), gone), symbol.dtype)
-    return np.broadcast_to(np.zeros((), symbol.dtype), symbol.shape)
+    shape = (*lead, *symbol.shape)
+    if graph is not None and not is_known_shape(shape):
+        gone = {name: 0 for name, v in variables_in(shape).items() if not graph.knows(v)}
+        return zeros(evaluated(shape, gone), symbol.dtype)
+    return np.broadcast_to(np.zeros((), symbol.dtype), shape)
 
 
 def add_node(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:

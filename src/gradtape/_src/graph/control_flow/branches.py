@@ -28,7 +28,6 @@ from gradtape._src.graph.control_flow.derivatives import (
     as_tensors,
     dense,
     for_tangents,
-    or_zeros,
     residual_tensors,
     tracked_inputs,
 )
@@ -231,10 +230,11 @@ def _jvp_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: An
     def branch(derivative: Derivative, start: int, end: int) -> Callable[[], list[Tensor]]:
         def tangents() -> list[Tensor]:
             again = for_tangents(derivative.traced, derivative.wanted)
-            _, residuals = derivative.traced.with_residuals([], again)
+            outputs, residuals = derivative.traced.with_residuals([], again)
             found = again.tangents(_by_branch(derivative, directions), residuals, derivative.residuals, rows)
             mine = dict(zip((*range(count), *range(start, end)), found, strict=True))
-            return [or_zeros(mine.get(i), lead, alike[i]) for i in there]
+            like = [*outputs, *alike[count:]]  # branches may return other shapes
+            return [wrap(zeros_like_symbol(like[i].array, lead)) if mine.get(i) is None else mine[i] for i in there]
 
         return tangents
 

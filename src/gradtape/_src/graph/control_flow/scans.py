@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gradtape._src.arrays.checks import Interval
 from gradtape._src.arrays.dimensions import is_dimension
-from gradtape._src.arrays.symbolic import Node, Symbolic, current_graph
+from gradtape._src.arrays.symbolic import Node, Symbolic, current_graph, number, sizes_of
 from gradtape._src.conversion import wrap
 from gradtape._src.core.primitive import narrowed, program_op
 from gradtape._src.core.tape import active_recorders
@@ -35,10 +38,12 @@ from gradtape._src.graph.control_flow.derivatives import (
     tracked_inputs,
     with_tangents,
 )
+from gradtape._src.graph.control_flow.dynamic_loops import DynamicLoop, RaggedStack, known_here, record_loop
 from gradtape._src.graph.derivative import Derivative
 from gradtape._src.graph.program import Program
 from gradtape._src.graph.trace import as_tensor, record
 from gradtape._src.graph.traced import Traced
+from gradtape._src.ops import array
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import store
 
@@ -101,6 +106,8 @@ def record_scan(
 ) -> list[Tensor]:
     """One node and one record for a loop over rows."""
     derivative = traced.derivative(tracked_inputs(traced))
+    if not all(None not in known_here(r.symbol.shape) for r in derivative.residuals):
+        return _record_ragged(traced, carry, rows, length, reverse)
     results = [*[t.array for t in traced.outputs], *[r.symbol for r in derivative.residuals]]
     program = Program(traced.graph, traced.symbols, results, given=_bounds(traced, carry, rows, length, counted))
     attrs = {
@@ -124,6 +131,30 @@ def record_scan(
     }
     record(active_recorders(), SCAN, uids, tuple(outputs), tuple(outputs[count:]), facts)
     return outputs[:count]
+
+
+def _record_ragged(
+    traced: Traced, carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, reverse: bool
+) -> list[Tensor]:
+    """The same where what the derivative needs has another size in each iteration: values in the mask of a row, say."""
+    count = len(carry)
+    beside = len(traced.outputs) - count
+    loop = DynamicLoop(traced, None, ((),) * count, ((),) * beside, reverse=reverse)
+    stacks = [_as_stack(t, length) for t in rows]
+    found = record_loop(loop, carry, stacks, wrap(_count(length)))
+    return [*found[:count], *[array.reshape(s.flat, shape=(length, *s.like)) for s in found[count + 1 :]]]
+
+
+def _count(length: Any) -> Any:
+    """A number of iterations as an operand."""
+    return number(length, np.int32) if is_dimension(length) else np.array(length, np.int32)
+
+
+def _as_stack(rows: Tensor, length: int) -> RaggedStack:
+    """The rows of a tensor as a ragged stack."""
+    shape = tuple(rows.array.shape[1:])
+    shapes = array.broadcast_to(wrap(sizes_of(shape, np.int64)), shape=(length, len(shape)))
+    return RaggedStack(array.reshape(rows, shape=(length * math.prod(shape),)), shapes, shape)
 
 
 def _dce_scan(node: Node, used: Sequence[bool]) -> Node:
