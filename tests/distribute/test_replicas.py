@@ -329,6 +329,21 @@ def test_a_function_that_reads_a_dataset_compiles_its_replicas(two):
     assert len(traces) - before < 8  # of 24 calls
 
 
+def test_the_elements_of_a_dataset_are_folded(two):
+    data = two.experimental_distribute_dataset(tf.data.Dataset.range(10).batch(4))
+
+    def add(state, x):
+        rows = two.run(lambda x: tf.reduce_sum(x), args=(x,))
+        return {"total": state["total"] + two.reduce("SUM", rows, axis=None), "steps": state["steps"] + 1.0}
+
+    start = {"total": tf.constant(0, tf.int64), "steps": 0.0}
+    for fold in (data.reduce, tf.function(data.reduce)):
+        found = fold(start, add)
+        assert (int(found["total"]), float(found["steps"])) == (45, 3.0)
+    with pytest.raises((TypeError, ValueError), match="structure"):
+        data.reduce(start, lambda state, x: state["total"])
+
+
 def test_the_specification_of_a_dataset_is_a_signature(two):
     data = two.experimental_distribute_dataset(tf.data.Dataset.range(5).batch(4))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src import errors, nest
-from gradtape._src.conversion import wrap
+from gradtape._src.conversion import convert, wrap
 from gradtape._src.data.core import INFINITE, FileShard, Pipeline, Run
 from gradtape._src.data.dataset import Dataset
 from gradtape._src.data.experimental import AutoShardPolicy
@@ -182,6 +182,21 @@ class DistributedDataset:
 
     def __iter__(self) -> Iterator[Any]:
         return DistributedIterator(self)
+
+    def reduce(self, initial_state: Any, reduce_fn: Callable[[Any, Any], Any]) -> Any:
+        """Fold the elements: `reduce_fn(state, element)` returns the next state; the last one is returned.
+
+        >>> strategy = tf.distribute.MirroredStrategy(["/CPU:0"])
+        >>> data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(10).batch(4))
+        >>> int(data.reduce(np.int64(0), lambda state, x: state + strategy.reduce("SUM", x, axis=0)))
+        45
+        """
+        state = nest.map_structure(convert, initial_state)
+        for element in self:
+            following = reduce_fn(state, element)
+            nest.assert_same_structure(state, following)
+            state = nest.map_structure(convert, following)
+        return state
 
     def steps(self) -> Iterator[Any]:
         """The elements: of one step each, for all replicas of this process."""
