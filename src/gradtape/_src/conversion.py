@@ -164,10 +164,9 @@ def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
             return x, number_beside(y, x.array)
     elif type(y) is Tensor and (type(x) is float or type(x) is int):
         return number_beside(x, y.array), y
-    x_known, y_known = is_library(x), is_library(y)
-    if x_known or not y_known:
+    if has_dtype(x) or not has_dtype(y):
         first = operand(x)
-        return first, operand(y, None if y_known else first.dtype)
+        return first, operand(y, None if has_dtype(y) else first.dtype)
     second = operand(y)
     return operand(x, second.dtype), second
 
@@ -175,7 +174,7 @@ def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 def hinted_operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Two operands: x as it is, y in the dtype of x where it can be and in its own otherwise (which the op refuses)."""
     first = operand(x)
-    if not is_library(y):
+    if not has_dtype(y):
         try:
             return first, operand(y, first.dtype)
         except (TypeError, ValueError):
@@ -198,13 +197,17 @@ def number_beside(number: float, array: Array) -> Tensor:
     return found
 
 
+def has_dtype(value: Any) -> bool:
+    """Whether a value is a tensor, or an object that becomes one: its dtype stays, whatever stands beside it.
+
+    A list takes the dtype that is asked for, also if tensors are in it, which are cast.
+    """
+    return isinstance(value, Tensor) or converter_of(value) is not None
+
+
 def is_library(value: Any) -> bool:
     """Whether a value is a tensor, or an object or list that becomes one by an op."""
-    return (
-        isinstance(value, Tensor)
-        or converter_of(value) is not None
-        or (isinstance(value, (list, tuple)) and holds_tensor(value))
-    )
+    return has_dtype(value) or (isinstance(value, (list, tuple)) and holds_tensor(value))
 
 
 def holds_tensor(values: list[Any] | tuple[Any, ...]) -> bool:

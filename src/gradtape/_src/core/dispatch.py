@@ -26,8 +26,8 @@ from gradtape._src.conversion import (
     converter_of,
     converters,
     defers_to,
+    has_dtype,
     hinted_operands,
-    is_library,
     number_beside,
     operand,
     operands,
@@ -316,7 +316,7 @@ def _non_differentiable_unary(op: Op) -> Callable[..., Any]:
 
     def call(x: Any, name: str | None = None) -> Any:
         try:
-            x = operand(x, None if plain is None or is_library(x) else plain)
+            x = operand(x, None if plain is None or has_dtype(x) else plain)
         except ValueError:
             return call_on_composites(op.name, call, (x,), {})
         array = x.array
@@ -410,7 +410,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                             raise
                 elif operator and defers(y, reflected):
                     return NotImplemented
-                elif first_decides or (hinted and is_library(x)):
+                elif first_decides or (hinted and has_dtype(x)):
                     x, y = hinted_operands(x, y)
                 elif multiplies and type(x) is Tensor and x.array.dtype.kind == "b":
                     y = _truth(y)
@@ -488,7 +488,7 @@ def _non_differentiable_call(op: Op) -> Callable[..., Any]:
             if plain is None:
                 x, y = operands(x, y)
             else:
-                x, y = (operand(t, None if is_library(t) else plain) for t in (x, y))
+                x, y = (operand(t, None if has_dtype(t) else plain) for t in (x, y))
         except NotDenseError:
             return call_on_composites(op.name, call, (x, y), {})
         a, b = x.array, y.array

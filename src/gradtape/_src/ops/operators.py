@@ -12,7 +12,7 @@ from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import Interval, Rule, checked
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import current_graph
-from gradtape._src.conversion import defers_to, hinted_operands, is_library, operand, operands, wrap
+from gradtape._src.conversion import defers_to, has_dtype, hinted_operands, operand, operands, wrap
 from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.dispatch import as_operator, defers
 from gradtape._src.dtypes import DType, as_dtype
@@ -48,7 +48,7 @@ def _divide_operator(x: Any, y: Any) -> Any:
             pass  # the general way says what TensorFlow says
     if defers(y, "__rtruediv__"):
         return NotImplemented
-    return _quotient(*(hinted_operands(x, y) if is_library(x) else operands(x, y)))
+    return _quotient(*(hinted_operands(x, y) if has_dtype(x) else operands(x, y)))
 
 
 def _quotient(x: Tensor, y: Tensor) -> Tensor:

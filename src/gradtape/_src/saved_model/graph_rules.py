@@ -15,7 +15,7 @@ from gradtape._src.arrays.abstract import infer
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension
 from gradtape._src.arrays.graph_ops import NeedsEagerError, register_rule
 from gradtape._src.arrays.symbolic import Symbolic, is_known, sizes_of
-from gradtape._src.conversion import convert, is_library, operand, wrap
+from gradtape._src.conversion import convert, has_dtype, is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, bool as boolean, int32, int64, string
 from gradtape._src.function.staged import Collector
 from gradtape._src.ops.ragged.partition import SymbolicPartition
@@ -37,7 +37,7 @@ def _rule(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 # -- shapes that depend on values ------------------------------------------------------------------------------------
 def _integers(value: Any) -> Tensor:
-    return convert(value, None if is_library(value) else int32)
+    return convert(value, None if has_dtype(value) else int32)
 
 
 def _sizes(value: Any) -> list[Any]:

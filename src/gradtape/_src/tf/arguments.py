@@ -26,6 +26,7 @@ from gradtape._src.conversion import (
     array_from,
     constant_operand,
     converter_of,
+    has_dtype,
     holds_tensor,
     is_library,
     operand,
@@ -317,7 +318,7 @@ def allowed_text(value: Any, name: str, options: tuple[str, ...], op: str, defau
 
 def scalar_operand(value: Any, dtype: DType, op: str, name: str) -> Tensor:
     """An input that is one number of a certain dtype."""
-    x = operand(value, None if is_library(value) else dtype)
+    x = operand(value, None if has_dtype(value) else dtype)
     if x.dtype != dtype:
         raise errors.invalid_argument(
             f"cannot compute {op} as {name} was expected to be a {dtype.word} tensor but is a {x.dtype.word} tensor", op
@@ -329,7 +330,7 @@ def scalar_operand(value: Any, dtype: DType, op: str, name: str) -> Tensor:
 
 def same_dtype(value: Any, dtype: DType, op: str, name: str) -> Tensor:
     """An input that has the dtype of another one: plain values take it, tensors must have it."""
-    x = operand(value, None if is_library(value) else dtype)
+    x = operand(value, None if has_dtype(value) else dtype)
     if x.dtype != dtype:
         raise errors.invalid_argument(
             f"cannot compute {op} as {name} was expected to be a {dtype.word} tensor but is a {x.dtype.word} tensor", op

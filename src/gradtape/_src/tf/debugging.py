@@ -12,7 +12,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.checks import require
 from gradtape._src.arrays.dimensions import broadcast_shapes
 from gradtape._src.arrays.symbolic import current_graph, is_known
-from gradtape._src.conversion import convert, is_library, operand
+from gradtape._src.conversion import convert, has_dtype, operand
 from gradtape._src.core.composites import dispatched
 from gradtape._src.dtypes import DType, as_dtype, float32
 from gradtape._src.inspect.live import LiveView as LiveView
@@ -147,7 +147,7 @@ def assert_near(
     >>> tf.debugging.assert_near([1.0], [1.0000001])
     """
     first = operand(x)
-    second = convert(y, None if is_library(y) else first.dtype)
+    second = convert(y, None if has_dtype(y) else first.dtype)
     if second.dtype != first.dtype:
         raise ValueError(
             f"Tensor conversion requested dtype {first.dtype.name} for Tensor with dtype {second.dtype.name}: "
@@ -182,7 +182,7 @@ def assert_near(
 
 
 def _tolerance(given: Any, dtype: DType) -> float:
-    tensor = convert(given, None if is_library(given) else dtype)
+    tensor = convert(given, None if has_dtype(given) else dtype)
     if tensor.dtype != dtype:
         raise ValueError(
             f"Tensor conversion requested dtype {dtype.name} for Tensor with dtype {tensor.dtype.name}: {tensor!r}"

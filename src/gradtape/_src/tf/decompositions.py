@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.symbolic import is_known, unknown_shape
-from gradtape._src.conversion import convert, is_library, operand
+from gradtape._src.conversion import convert, has_dtype, operand
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops import array, factorisations, linalg, math, reduce
 from gradtape._src.tensor import Tensor
@@ -190,7 +190,7 @@ def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: st
     if rcond is None:
         rcond = 10.0 * max(x.array.shape[-2:]) * _epsilon(x)
     else:
-        rcond = convert(rcond, None if is_library(rcond) else x.dtype.real_dtype)
+        rcond = convert(rcond, None if has_dtype(rcond) else x.dtype.real_dtype)
         if rcond.dtype != x.dtype.real_dtype:
             raise ValueError(
                 f"Tensor conversion requested dtype {x.dtype.real_dtype.name} for Tensor with dtype "

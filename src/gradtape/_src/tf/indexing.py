@@ -22,7 +22,7 @@ from gradtape._src.arrays.symbolic import (
     is_known,
     unknown_shape,
 )
-from gradtape._src.conversion import convert, is_library, operand, operands, wrap
+from gradtape._src.conversion import convert, has_dtype, operand, operands, wrap
 from gradtape._src.core.composites import dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import DType, as_dtype, int32
@@ -228,7 +228,7 @@ def dynamic_partition(
     >>> [p.numpy().tolist() for p in tf.dynamic_partition([10, 20, 30], [1, 0, 1], 2)]
     [[20], [10, 30]]
     """
-    which = operand(partitions, None if is_library(partitions) else as_dtype("int32"))
+    which = operand(partitions, None if has_dtype(partitions) else as_dtype("int32"))
     if which.dtype.name != "int32":
         raise errors.invalid_argument(
             "cannot compute DynamicPartition as input #1(zero-based) was expected to be a int32 tensor but is a "
@@ -306,7 +306,7 @@ def _stitch_indices(indices: Any, data: Any) -> list[np.ndarray]:
         )
     if not indices:
         raise errors.invalid_argument("Value for attr 'N' of 0 must be at least minimum 1", "DynamicStitch")
-    given = [operand(i, None if is_library(i) else as_dtype("int32")) for i in indices]
+    given = [operand(i, None if has_dtype(i) else as_dtype("int32")) for i in indices]
     for i in given:
         if i.dtype.name != "int32":
             raise errors.invalid_argument(
@@ -552,7 +552,7 @@ def _bins(
     x = operand(values)
     if x.dtype.name not in ("int32", "int64", "float32", "float64"):
         raise errors.unsupported_dtype(op, x.dtype, "int32, int64, float, double")
-    given = operand(value_range, None if is_library(value_range) else x.dtype)
+    given = operand(value_range, None if has_dtype(value_range) else x.dtype)
     if given.dtype != x.dtype:
         raise errors.mismatched_dtypes(op, x.dtype, given.dtype)
     ends = given.array

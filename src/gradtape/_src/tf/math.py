@@ -10,7 +10,7 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.dimensions import is_same_shape
-from gradtape._src.conversion import constant_operand, convert, is_library, operand, operands, wrap
+from gradtape._src.conversion import constant_operand, convert, has_dtype, is_library, operand, operands, wrap
 from gradtape._src.core.composites import NotDenseError, call_on_composites, dispatched
 from gradtape._src.core.primitive import narrowed, widened
 from gradtape._src.dtypes import as_dtype
@@ -296,7 +296,7 @@ def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 def _condition(value: Any) -> Tensor:
     """A plain value that must be booleans."""
-    return operand(value, None if is_library(value) else as_dtype("bool"))
+    return operand(value, None if has_dtype(value) else as_dtype("bool"))
 
 
 # -- reductions ------------------------------------------------------------------------------------------------------

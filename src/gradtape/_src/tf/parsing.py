@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.graph_ops import kept_in_graph
-from gradtape._src.conversion import convert, is_library, operand, wrap
+from gradtape._src.conversion import convert, has_dtype, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.formats.example import Example, Feature
 from gradtape._src.formats.tensor_proto import parsed, serialized as _serialized
@@ -291,7 +291,7 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Ten
     >>> tf.io.parse_tensor(tf.io.serialize_tensor([1, 2]), tf.int32).numpy().tolist()
     [1, 2]
     """
-    text = operand(serialized, None if is_library(serialized) else as_dtype("string"))
+    text = operand(serialized, None if has_dtype(serialized) else as_dtype("string"))
     if text.dtype.name != "string":
         raise errors.invalid_argument(
             f"cannot compute ParseTensor as input #0(zero-based) was expected to be a string tensor but is a "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradtape._src import errors
-from gradtape._src.conversion import is_library, operand as to_tensor, wrap
+from gradtape._src.conversion import has_dtype, operand as to_tensor, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops import array, index, math, reduce
 from gradtape._src.tensor import Tensor
@@ -103,7 +103,7 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | N
     [True, False]
     """
     rows = index_operand(targets, "InTopKV2", "T")
-    columns = to_tensor(predictions, None if is_library(predictions) else as_dtype("float32"))
+    columns = to_tensor(predictions, None if has_dtype(predictions) else as_dtype("float32"))
     if columns.dtype.name != "float32":
         raise ValueError(
             f"Tensor conversion requested dtype float32 for Tensor with dtype {columns.dtype.name}: {columns!r}"

@@ -12,7 +12,7 @@ from numpy import ndarray
 from gradtape._src import errors
 from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph
 from gradtape._src.arrays.symbolic import is_known, only_eager
-from gradtape._src.conversion import convert, is_library, operand, wrap
+from gradtape._src.conversion import convert, has_dtype, operand, wrap
 from gradtape._src.dtypes import DType, string
 from gradtape._src.memory import LazyArray
 from gradtape._src.tensor import LazyTensor, Tensor
@@ -53,7 +53,7 @@ def known(tensor: Tensor) -> ndarray:
 
 def input_of(value: Any, dtype: DType, op: str, number: int = 0) -> Tensor:
     """An input of an op that takes one dtype only."""
-    tensor = operand(value, None if is_library(value) else dtype)
+    tensor = operand(value, None if has_dtype(value) else dtype)
     if tensor.dtype != dtype:
         raise errors.invalid_argument(
             f"cannot compute {op} as input #{number}(zero-based) was expected to be a {dtype.word} tensor but is a "

@@ -13,7 +13,7 @@ from numpy import ndarray
 from gradtape._src import errors
 from gradtape._src.arrays.graph_ops import NeedsEagerError, in_graph, kept_in_graph
 from gradtape._src.arrays.value_text import element_text
-from gradtape._src.conversion import is_library, operand, wrap
+from gradtape._src.conversion import has_dtype, is_library, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, float32, int32, string
 from gradtape._src.tensor import Tensor
 from gradtape._src.text import digits, hashing, numbers, parts, regex, splitting
@@ -160,7 +160,7 @@ def _out_of_range(text: bytes, starts: ndarray, i: int, characters: bool) -> err
 def _positions(pos: Any, count: Any) -> tuple[ndarray, ndarray]:
     first = pos if is_library(pos) else count
     dtype = operand(first).dtype if is_library(first) else None
-    starts, counts = (operand(part, None if is_library(part) else dtype) for part in (pos, count))
+    starts, counts = (operand(part, None if has_dtype(part) else dtype) for part in (pos, count))
     if starts.dtype.name not in _INTEGERS:
         raise errors.unsupported_dtype("Substr", starts.dtype, "int32, int64", "T")
     if counts.dtype != starts.dtype:

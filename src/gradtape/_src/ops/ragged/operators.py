@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.arrays.graph_ops import kept_in_graph
-from gradtape._src.conversion import constant_operand, is_library, operand
+from gradtape._src.conversion import constant_operand, has_dtype, operand
 from gradtape._src.core.composites import register_handler
 from gradtape._src.core.primitive import registry
 from gradtape._src.ops import array, math, operators
@@ -88,7 +88,7 @@ def _fits(x: Any, first: RaggedTensor) -> bool:
 def _as_operand(x: Any, first: RaggedTensor) -> Any:
     if type(x) is RaggedTensor:
         return x
-    return operand(x) if is_library(x) else operand(x, first.dtype)
+    return operand(x, None if has_dtype(x) else first.dtype)
 
 
 def _broadcast_rows(operands: Sequence[Any], dtype: Any) -> tuple[list[Any], list[RowPartition]]:

@@ -23,7 +23,7 @@ from gradtape._src.arrays.symbolic import (
     sizes_of,
     unknown_shape,
 )
-from gradtape._src.conversion import array_from, convert, is_library, operand, operands, wrap
+from gradtape._src.conversion import array_from, convert, has_dtype, is_library, operand, operands, wrap
 from gradtape._src.core.composites import NotDenseError, call_on_composites, dispatched
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops import array, math, reduce
@@ -563,7 +563,7 @@ def where(
         return _places(condition)
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
-    truth = operand(condition, None if is_library(condition) else as_dtype("bool"))
+    truth = operand(condition, None if has_dtype(condition) else as_dtype("bool"))
     if not truth.dtype.is_bool:
         if current_graph() is None and (isinstance(x, list) or isinstance(y, list)):
             raise ValueError(

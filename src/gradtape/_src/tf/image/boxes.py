@@ -9,7 +9,7 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays.symbolic import is_known, unknown_shape
-from gradtape._src.conversion import is_library, operand, wrap
+from gradtape._src.conversion import has_dtype, operand, wrap
 from gradtape._src.dtypes import float32
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
@@ -69,7 +69,7 @@ def _boxes(boxes: Any, scores: Any) -> tuple[Any, Any]:
             "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True.",
             "NonMaxSuppressionV3",
         )
-    given = [operand(value, None if is_library(value) else float32) for value in (boxes, scores)]
+    given = [operand(value, None if has_dtype(value) else float32) for value in (boxes, scores)]
     if given[0].dtype != given[1].dtype or given[0].dtype.name not in ("float16", "float32"):
         raise errors.unsupported_dtype("NonMaxSuppressionV3", given[1].dtype, "half, float")
     places, values = (np.asarray(tensor.array) for tensor in given)

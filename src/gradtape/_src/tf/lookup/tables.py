@@ -13,7 +13,7 @@ from gradtape._src import errors
 from gradtape._src.arrays.graph_ops import in_graph, kept_in_graph
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.checkpoint.checkpoint import TensorState
-from gradtape._src.conversion import convert, is_library, operand, wrap
+from gradtape._src.conversion import convert, has_dtype, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype, int64, string
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
@@ -91,7 +91,7 @@ def _counted(n: int) -> Tensor:
 
 # -- static tables ---------------------------------------------------------------------------------------------------
 def _typed_keys(keys: Any, dtype: DType) -> Tensor:
-    tensor = keys if isinstance(keys, Tensor) else operand(keys, None if is_library(keys) else dtype)
+    tensor = keys if isinstance(keys, Tensor) else operand(keys, None if has_dtype(keys) else dtype)
     if tensor.dtype != dtype:
         raise TypeError(f"Dtype of argument `keys` must be {dtype}, received: {tensor.dtype}")
     return tensor
@@ -395,7 +395,7 @@ class _ChangingTable(LookupInterface, TensorState):
     @kept_in_graph("changing table.remove", changes=True)
     def remove(self, keys: Any, name: str | None = None) -> None:
         """Remove keys; those that the table does not have are ignored."""
-        tensor = operand(keys, None if is_library(keys) else self.key_dtype)
+        tensor = operand(keys, None if has_dtype(keys) else self.key_dtype)
         if tensor.dtype != self.key_dtype:
             raise self._wrong_keys(tensor.dtype)
         needs_eager()
@@ -474,7 +474,7 @@ class MutableHashTable(_ChangingTable):
         return wrap(self._cells.find_or(names, self._defaults(dynamic_default_values, array.shape), array.shape))
 
     def _defaults(self, given: Any, shape: tuple[int, ...]) -> ndarray:
-        tensor = operand(given, None if is_library(given) else self.value_dtype)
+        tensor = operand(given, None if has_dtype(given) else self.value_dtype)
         if tensor.dtype != self.value_dtype:
             expected, received = self.value_dtype.word, tensor.dtype.word
             raise errors.invalid_argument(

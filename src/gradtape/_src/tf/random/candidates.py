@@ -13,7 +13,7 @@ from gradtape._src import errors
 from gradtape._src.arrays import common_namespace
 from gradtape._src.arrays.checks import verify
 from gradtape._src.arrays.numpy.random import double, random_bits, singles, stream_of, words64
-from gradtape._src.conversion import is_library, operand, wrap
+from gradtape._src.conversion import has_dtype, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops import index
 from gradtape._src.tensor import Tensor
@@ -45,7 +45,7 @@ def _sampler(
         seed: Any = None,
         name: str | None = None,
     ) -> Candidates:
-        given = operand(true_classes, None if is_library(true_classes) else as_dtype("int64"))
+        given = operand(true_classes, None if has_dtype(true_classes) else as_dtype("int64"))
         if given.dtype.name != "int64":
             raise errors.invalid_argument(
                 f"cannot compute {op} as input #0(zero-based) was expected to be a int64 tensor but is a "

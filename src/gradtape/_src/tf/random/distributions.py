@@ -11,7 +11,7 @@ from gradtape._src import errors
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.arrays.dimensions import broadcast_shapes
-from gradtape._src.conversion import constant_operand, convert, is_library, operand, wrap
+from gradtape._src.conversion import constant_operand, convert, has_dtype, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.ops import array, math, random as ops
 from gradtape._src.tensor import Tensor
@@ -146,7 +146,7 @@ def _integer_bounds(minval: Any, maxval: Any, kind: DType, op: str, full: bool) 
         )
     if maxval is None:
         raise ValueError(f"Must specify maxval for integer dtype {kind!r}")
-    given = [operand(v, None if is_library(v) else kind) for v in (minval, maxval)]
+    given = [operand(v, None if has_dtype(v) else kind) for v in (minval, maxval)]
     for bound in given:
         if bound.dtype != kind:
             raise ValueError(
@@ -256,8 +256,8 @@ def draw_order(source: Source, size: Any, op: Any) -> Tensor:
 
 def draw_binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any, op: str) -> Tensor:
     full = checked_shape(shape, op)
-    p = operand(probs, None if is_library(probs) else as_dtype("float32"))
-    n = operand(counts, None if is_library(counts) else p.dtype)
+    p = operand(probs, None if has_dtype(probs) else as_dtype("float32"))
+    n = operand(counts, None if has_dtype(counts) else p.dtype)
     if n.array.dtype != p.array.dtype:
         raise errors.mismatched_dtypes(op, n.dtype, p.dtype)
     samples = sample_shape(broadcast_shapes(n.array.shape, p.array.shape), full, op)

@@ -11,7 +11,7 @@ from gradtape._src import errors
 from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.arrays.dimensions import broadcast_shapes
-from gradtape._src.conversion import constant_operand, is_library, operand, wrap
+from gradtape._src.conversion import constant_operand, has_dtype, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.ops import array, index, random as ops
 from gradtape._src.tensor import Tensor
@@ -292,7 +292,7 @@ def index_shuffle(index: Any, seed: Any, max_index: Any) -> Tensor:
     """
     op = "RandomIndexShuffle"
     where, seeds = operand(index), operand(seed)
-    most = operand(max_index, None if is_library(max_index) else where.dtype)
+    most = operand(max_index, None if has_dtype(max_index) else where.dtype)
     if where.dtype.name not in _INDICES:
         raise errors.unsupported_dtype(op, where.dtype, ", ".join(_INDICES), "dtype")
     if most.dtype != where.dtype:

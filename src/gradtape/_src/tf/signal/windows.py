@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradtape._src import errors
-from gradtape._src.conversion import is_library, operand, wrap
+from gradtape._src.conversion import has_dtype, operand, wrap
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import count_of, static
@@ -31,7 +31,7 @@ def window_dtype(dtype: Any) -> Any:
 
 def _cosine_window(window_length: Any, periodic: Any, dtype: Any, a: float, b: float) -> Tensor:
     length, kind = _window_length(window_length), window_dtype(dtype)
-    repeats = operand(periodic, None if is_library(periodic) else as_dtype("bool"))
+    repeats = operand(periodic, None if has_dtype(periodic) else as_dtype("bool"))
     if not repeats.dtype.is_bool or repeats.array.shape:
         raise ValueError(f"Expected one boolean for argument 'periodic', but got {periodic!r}.")
     if length == 1:
