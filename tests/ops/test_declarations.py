@@ -49,6 +49,7 @@ TABLES = {  # modules that have literals of several primitives' names, and why t
     "ops/operators.py": "the methods behind Python's operators",
     "raw_ops/definition.py": "names of arguments that Python has other meanings for",
     "tensor.py": "NumPy's attributes that tensors do not have",
+    "tf/v1/names.py": "functions by their old names",
     "tf/v1/summary.py": "summaries by their old names",
     "tf/v1/graphs/op_names.py": "the names of TensorFlow's functions, and of the operations they add",
     "variable/slices.py": "the functions that update a variable",
