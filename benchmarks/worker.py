@@ -38,7 +38,7 @@ def settle(library: str, step: Callable[[], Any]) -> None:
     for _ in range(2):  # the second program of a function is compiled once the first one has been
         measure(step, 1.0)
         wait_for_compiler()
-        measure(step, 0.1)
+        measure(step, 0.3)
 
 
 def main() -> None:

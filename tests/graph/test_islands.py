@@ -25,6 +25,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_SECONDS_PER_NODE", 0.0)
     monkeypatch.setattr(tiers, "_LAUNCH", 0.0)
+    monkeypatch.setattr(tiers, "_TRIAL", 0.0)
     monkeypatch.setattr(modes, "_jit", ["auto"])
 
 

@@ -29,6 +29,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "_SECONDS", 0.0)
     monkeypatch.setattr(tiers, "_SECONDS_PER_NODE", 0.0)
     monkeypatch.setattr(tiers, "_LAUNCH", 0.0)
+    monkeypatch.setattr(tiers, "_TRIAL", 0.0)
     monkeypatch.setattr(modes, "_jit", ["auto"])
 
 
@@ -109,6 +110,22 @@ def test_executors_take_turns() -> None:
     assert turns == ([False] * tiers._TURN + [True] * tiers._TURN) * (tiers._TURNS // 2)
     assert not tier.on_numpy
     assert tier.reason == "NumPy took 3e+03 ms, XLA 2e+03 ms"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "turns"), [(1e-3, 18), (1e-9, tiers._MOST_TURNS), (1.0, tiers._TURNS)], ids=["short", "tiny", "long"]
+)
+def test_short_calls_are_tried_more_often(monkeypatch: pytest.MonkeyPatch, seconds: float, turns: int) -> None:
+    """On a busy machine few calls of a millisecond run without an interruption."""
+    monkeypatch.setattr(tiers, "_TRIAL", 0.05)
+    tier = tiers.Tier(SimpleNamespace(nodes=[], compile=lambda mode: None, modes=(NONE, NONE)))  # type: ignore[arg-type]
+    tier.add(True, 1.0)
+    wait_for_compiler()
+    ran = {True: 0, False: 0}
+    while not tier.is_settled:
+        ran[tier.on_numpy] += 1
+        tier.add(tier.on_numpy, seconds)
+    assert ran[True] == ran[False] == turns * tiers._TURN // 2
 
 
 def test_a_call_that_began_before_xla_compiled_does_not_count() -> None:

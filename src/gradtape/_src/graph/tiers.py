@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 _TURN = 3
 """How many calls in a row one executor gets; the first one takes over the variables' arrays and does not count."""
 
-_TURNS = 6
-"""How many turns there are."""
+_TURNS, _MOST_TURNS = 6, 60
+"""How many turns there are at least and at most, an even number: as many for one executor as for the other."""
+
+_TRIAL = 0.15
+"""Seconds for which turns go on: a call of a millisecond is interrupted on a busy machine, and few calls are not."""
 
 _SECONDS, _SECONDS_PER_NODE = 0.02, 0.0005
 """The time on NumPy after which compiling is worthwhile: about a tenth of what XLA takes to compile a program."""
@@ -83,14 +86,19 @@ class Tier:
         if on_numpy != self.on_numpy:
             return  # of another thread, which began before this turn
         self._calls += 1
+        self._spent += seconds
         if self._calls > 1:
             self._best[on_numpy] = min(self._best[on_numpy], seconds)
         if self._calls < _TURN:
             return
-        if self._turns == _TURNS:
+        if self._has_tried_enough():
             self._settle()
         else:
             self._begin_turn(not on_numpy)
+
+    def _has_tried_enough(self) -> bool:
+        is_even = self._turns % 2 == 0
+        return is_even and self._turns >= _TURNS and (self._spent >= _TRIAL or self._turns >= _MOST_TURNS)
 
     def _begin_turn(self, on_numpy: bool) -> None:
         self.on_numpy = on_numpy
@@ -121,6 +129,7 @@ class Tier:
             self.is_settled = True
         else:
             self._best = {True: float("inf"), False: float("inf")}
+            self._spent = 0.0
             self.reason = "both are being measured"
             self._begin_turn(on_numpy=False)
 
