@@ -39,7 +39,7 @@ def keep_freed_memory() -> None:
     this has no effect.
     """
     if not any(name in os.environ for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")):
-        adjust = _mallopt()
+        adjust = _of_glibc("mallopt")
         adjust(_MMAP_THRESHOLD, LARGE)
         adjust(_TRIM_THRESHOLD, KEPT)
 
@@ -47,14 +47,21 @@ def keep_freed_memory() -> None:
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 
 
-def _mallopt() -> Callable[[int, int], Any]:
-    """glibc's function that adjusts its memory; one that does nothing where there is another C library."""
+def return_freed_memory() -> None:
+    """Let the C library return freed pages to the system, also those between arrays that are still there."""
+    _of_glibc("malloc_trim")(0)
+
+
+@functools.cache
+def _of_glibc(name: str) -> Callable[..., Any]:
+    """A function of glibc; one that does nothing where there is another C library."""
     try:
         library = ctypes.CDLL(None)
         library.gnu_get_libc_version  # noqa: B018 - an AttributeError if it is not glibc
-        return library.mallopt
+        function: Callable[..., Any] = getattr(library, name)
+        return function
     except (OSError, TypeError, AttributeError):
-        return lambda option, value: 0
+        return lambda *args: 0
 
 
 # -- the first large array -------------------------------------------------------------------------------------------

@@ -1,10 +1,9 @@
 """`GradientTape(memory_limit=…)`: keep the saved values that fit, and compute the others again when they are read.
 
-A tape with a limit records how each value was computed: the op, its operands and its static arguments. The records hold
-handles instead of tensors. While what is kept exceeds the limit, the value is dropped that costs the fewest seconds of
-recomputation per byte: its own time and that of the dropped values around it, which would have to be computed together
-with it. Reading a dropped value computes it from the nearest values that are kept; what later records need is kept
-again, as far as it fits. So no part of the program has to be marked, and the backward pass gets the same bits.
+The records are divided into segments (`segments.py`). While what is kept exceeds the limit, the segment is dropped that
+costs the fewest seconds of recomputation per byte: its records get placeholders, and of its values only those stay that
+later segments use. Reading a placeholder computes the segment again. Once all segments are dropped, neighbors are
+merged. So no part of the program has to be marked, and the backward pass gets the same bits.
 
 Operands from outside of the tape (data, constants, random numbers) cannot be computed again: they are kept, or, with
 `spill="disk"`, written to a file.
@@ -12,30 +11,45 @@ Operands from outside of the tape (data, constants, random numbers) cannot be co
 
 from __future__ import annotations
 
+import bisect
 import math
 import os
 import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
+from gradtape._src.autodiff.recording import Recording
+from gradtape._src.autodiff.segments import (
+    Segment,
+    Step,
+    Window,
+    best_cut,
+    first_output,
+    key_of,
+    needed,
+    run,
+    saved_tensors,
+)
 from gradtape._src.core.observe import Observer
-from gradtape._src.core.primitive import Op
-from gradtape._src.core.tape import saved_by_slot, use_recorders
-from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.memory import return_freed_memory
 from gradtape._src.tensor import CONSTANT, Tensor, tensor_slot
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-BOOKKEEPING = 1500
+BOOKKEEPING = 520
 """Bytes that a record takes, with what is noted of its op. They count, but a quarter of the limit is for values."""
 
-NEIGHBORS = 64
-"""How many dropped values around a value are counted for its cost."""
+FEW_BYTES = 64
+"""Arrays up to this size are not counted if they are held to run an op again."""
+
+RETURNED = 2**20
+"""Bytes of arrays in whose place records come, after which freed memory is returned to the system."""
 
 DISK_SPEED = 1e9
 """Bytes a second to a file and back, to compare with recomputation."""
@@ -73,383 +87,580 @@ class Outcome(NamedTuple):
     spilled: int
 
 
-class Step:
-    """How some outputs were computed.
-
-    An operand is the uid of another output, or an array from outside of the tape. `cost` counts seconds from the
-    nearest saved values on, whose uids are in `near`.
-    """
-
-    __slots__ = ("attrs", "cost", "near", "op", "operands", "output")
-
-    def __init__(self, op: Op, operands: tuple[Any, ...], attrs: dict[str, Any], output: Any) -> None:
-        self.op, self.operands, self.attrs, self.output = op, operands, attrs, output
-        self.cost = 0.0
-        self.near: tuple[int, ...] = ()
-
-    @property
-    def outputs(self) -> tuple[int, ...]:
-        return (self.output,) if type(self.output) is int else self.output
-
-    def run(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Its results once more: the same call with the same arrays, which nothing records."""
-        with use_recorders(()), float_errors_ignored():
-            found = self.op.call(*[_constant(array) for array in arrays], **self.attrs)
-        return tuple([t.array for t in found]) if type(found) is tuple else (found.array,)
-
-
-def _constant(array: Any) -> Tensor:
-    tensor = Tensor()
-    tensor.array, tensor.uid = array, CONSTANT
-    return tensor
-
-
-class Value:
-    """A saved value: its array, if it is kept, and how it was computed (None: outside of the tape)."""
-
-    __slots__ = ("array", "children", "handle", "nbytes", "path", "pinned", "read_at", "step", "uid")
-
-    def __init__(self, uid: int, array: Any, step: Step | None) -> None:
-        self.uid, self.step, self.nbytes = uid, step, array.nbytes
-        self.array: Any = None
-        self.children: tuple[int, ...] = ()
-        self.read_at = 0  # when it was last needed
-        self.handle: Any = None  # a weak reference to the one that records hold
-        self.path: str | None = None
-        self.pinned = 0
-
-    @property
-    def cost(self) -> float:
-        return 0.0 if self.step is None else self.step.cost
-
-    @property
-    def parents(self) -> tuple[int, ...]:
-        """The saved values that it is computed from."""
-        return () if self.step is None else self.step.near
-
-    @property
-    def is_missing(self) -> bool:
-        return self.array is None and self.path is None
-
-
-class Saved(Tensor):
-    """What a record holds of a value: a tensor whose array is kept somewhere, or computed when it is read."""
+class Dropped(Tensor):
+    """A placeholder in a record: its array is computed when it is read, unless it is there."""
 
     __slots__ = ()
 
     @property
     def array(self) -> Any:
-        budget, value, _ = tensor_slot.__get__(self)
-        return budget.read(value)
+        budget: Budget = tensor_slot.__get__(self)
+        return budget.read(self.uid)
 
     @property
     def kept(self) -> Any:
-        """The array, if it is kept."""
-        return tensor_slot.__get__(self)[1].array
+        """Its array, if it is there."""
+        return tensor_slot.__get__(self).arrays.get(self.uid)
 
-    def __del__(self) -> None:
-        budget, value, _ = tensor_slot.__get__(self)
-        budget.release(value)
+    def fill(self) -> None:
+        """Become a tensor with an array."""
+        tensor_slot.__set__(self, self.array)
+        self.__class__ = Tensor  # type: ignore[assignment]
 
 
 class Budget:
-    """The values of one tape, and how much of them is kept."""
+    """The segments of one tape, and how much of their values is kept."""
 
     def __init__(self, limit: int, spill: str | None) -> None:
         self.limit, self.spill = limit, spill
-        self.steps: dict[int, Step] = {}
-        self.values: dict[int, Value] = {}
-        self.kept = self.peak = self.dropped = self.recomputed = self.spilled = self._records = 0
+        self.kept = self.peak = self.dropped = self.recomputed = self.spilled = 0
         self.seconds = 0.0
-        self._droppable: dict[int, Value] = {}
-        self._tick = 0
-        self._costs: dict[Any, float] = {}
-        self._clock = perf_counter()
+        self.arrays: dict[int, Any] = {}
+        """What later segments use, and what was computed again."""
+        self.roots: dict[int, Any] = {}
+        """The arrays of variables and watched tensors, as they were first read."""
+        self.opaque: set[int] = set()
+        """What was computed on the tape and cannot be computed again."""
+        self._data: dict[int, int] = {}  # what cannot be computed again, by the ids of arrays
+        self.largest = self.segment_bytes = self.window_bytes = 0
+        """Bytes of the largest result, of a segment, and of what is recorded before it is divided into segments."""
+        self._returned = limit  # the room for values when freed memory was last returned to the system
+        self._records = 0  # the most that there were
+        self._segments: list[Segment] = []
+        self._last_use: dict[int, int] = {}  # of a value in later segments: the end of the last one
+        self._restored: list[Segment] = []
+        self._is_running = False  # whether ops run again
+        self._placeholders: dict[int, weakref.ref[Dropped]] = {}
+        self._files: dict[int, str] = {}
         self._folder: str | None = None
-        self._recordings = 0
+        self._costs: dict[Any, float] = {}
+        self._attached: list[weakref.ref[_Attached]] = []
+        self.set_largest(0)
 
     @property
     def outcome(self) -> Outcome:
         return Outcome(self.limit, self.kept, self.peak, self.dropped, self.recomputed, self.seconds, self.spilled)
 
-    def clear(self) -> None:
-        """Forget how values were computed, if no other tape has records of them. Counts stay."""
-        if self._recordings == 1:
-            self.steps.clear()
-            self.values.clear()
-            self._droppable.clear()
+    def set_largest(self, nbytes: int) -> None:
+        """Choose the size of a segment: several values of this size, but a small part of the room."""
+        self.largest = nbytes
+        self.segment_bytes = min(max(6 * nbytes, self.limit // 64), max(self._room(0), 0) // 12)
+        self.window_bytes = self.segment_bytes * 4 // 3
 
-    def attach(self, recording: Any) -> None:
+    def attach(self, recording: Recording) -> None:
         """Record for this budget from now on."""
-        self._recordings += 1
-        recording.observe(_Attached(self, recording.records, recording.roots))
-        self._clock = perf_counter()
+        self._release(-1)
+        for existing in self._existing():
+            existing.seal_all()
+        attached = _Attached(self, recording)
+        self._attached = [*[ref for ref in self._attached if ref() is not None], weakref.ref(attached)]
+        recording.observe(attached)
+
+    def _existing(self) -> list[_Attached]:
+        return [attached for ref in self._attached if (attached := ref()) is not None and attached.records]
+
+    def clear(self) -> None:
+        """Forget what no recording needs any more. Counts stay."""
+        self._release(-1)
+
+    def _release(self, position: int) -> None:
+        """Free the segments behind a uid and behind the last record: a backward pass has used them."""
+        position = max([position, *[first_output(attached.records[-1]) for attached in self._existing()]])
+        for ref in self._attached:
+            if (attached := ref()) is not None:
+                attached.release()
+        used = [segment for segment in self._segments if segment.start > position]
+        for segment in reversed(used):
+            segment.forget_saved()
+            placeholders = [self._placeholders.get(uid, _nothing)() for uid in segment.values]
+            for placeholder in placeholders:
+                if type(placeholder) is Dropped:  # another tape has saved it
+                    placeholder.fill()
+        while self._segments and self._segments[-1].start > position:
+            self._forget(self._segments.pop())
+        if self._segments:
+            self._set_score(len(self._segments) - 1)
+
+    def _forget(self, segment: Segment) -> None:
+        """Free what belongs to a segment."""
+        is_dropped, files = segment.is_dropped, self._files
+        self.kept -= sum([n for uid, n in segment.values.items() if not is_dropped or uid in self.arrays])
+        self.kept -= sum([n for key, n in segment.data.items() if not is_dropped or key not in files])
+        owned = {*segment.values, *[key for key, nbytes in segment.data.items() if nbytes]}
+        for key in owned:
+            self.arrays.pop(key, None)
+            self._last_use.pop(key, None)
+            self._placeholders.pop(key, None)
+            if key in files:
+                os.unlink(files.pop(key))
+        if any(segment.data.values()):
+            self._data = {memory: key for memory, key in self._data.items() if key not in owned}
+        if segment in self._restored:
+            self._restored.remove(segment)
 
     # -- recording -----------------------------------------------------------------------------------------------------
-    def add(self, records: list[Any], roots: set[int], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Take over the last record: handles instead of its tensors, and how its outputs were computed."""
-        op, uids, output, values, attrs, dtype = records[-1]
-        saved = saved_by_slot(op, values) if type(values) is not tuple else values
-        if op.differentiable and inputs:
-            self._add_step(op, inputs, outputs, attrs, roots, saved)
-        handles = [None if t is None or t.uid in roots else self._handle(t) for t in saved]
-        handles = [t if h is None else h for h, t in zip(handles, saved, strict=True)]
-        form = tuple(handles) if type(values) is tuple else next(h for h in handles if h is not None)
-        records[-1] = (op, uids, output, form, attrs, dtype)
-        self._records += 1
-        self._enforce()
-        self._clock = perf_counter()
+    def add(self, segment: Segment, inputs: dict[int, Any]) -> None:
+        """Add a segment, with the arrays that it uses of earlier segments."""
+        for uid, array in inputs.items():
+            self._use(uid, array, segment.end)
+        self._segments.append(segment)
+        self.grow(sum(segment.values.values()) + sum(segment.data.values()))
+        self._set_score(len(self._segments) - 1)
 
-    def _add_step(
-        self,
-        op: Op,
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-        attrs: dict[str, Any],
-        roots: set[int],
-        saved: Sequence[Any],
-    ) -> None:
-        """Note how outputs were computed, unless that needs a large operand that nothing else keeps."""
-        if op.kernel is None or any(type(t.array) is not np.ndarray for t in (*inputs, *outputs)):
-            return
-        size = sum(t.array.nbytes for t in outputs)
-        operands: list[Any] = []
-        for i, t in enumerate(inputs):
-            if t.uid in self.steps:
-                operands.append(t.uid)
-            elif t.uid in roots or t.array.base is not None or t.array.nbytes <= max(size // 2, 64):
-                operands.append(t.array)
-            elif i < len(saved) and saved[i] is not None and t.uid != CONSTANT:
-                self._add_outside(t)
-                operands.append(t.uid)
-            else:
-                return
-        step = Step(
-            op, tuple(operands), attrs, outputs[0].uid if len(outputs) == 1 else tuple([t.uid for t in outputs])
-        )
-        key = (op.name, size, inputs[0].array.shape)
-        own = self._costs[key] = min(self._costs.get(key, math.inf), perf_counter() - self._clock)
-        self._locate(step, own)
-        for out in outputs:
-            self.steps[out.uid] = step
+    def hold(self, key: int, memory: Any) -> int:
+        """The bytes of an array that cannot be computed again; 0 if it is counted already."""
+        if id(memory) in self._data:
+            return 0
+        self._data[id(memory)] = key
+        return getattr(memory, "nbytes", 0)
 
-    def _locate(self, step: Step, own: float) -> None:
-        """Where a step stands: the saved values before it, and the seconds from there on."""
-        near: dict[int, None] = {}
-        step.cost = own
-        for uid in step.operands:
-            if type(uid) is not int:
-                continue
-            if uid in self.values:
-                near[uid] = None
-            else:
-                before = self.steps[uid]
-                near.update(dict.fromkeys(before.near))
-                step.cost += before.cost
-        step.near = tuple(near)[-8:]
+    def grow(self, nbytes: int) -> None:
+        """More is kept."""
+        self.kept += nbytes
+        if self.kept > self.peak:
+            self.peak = self.kept
 
-    def _add_outside(self, tensor: Any) -> None:
-        """A value from outside of the tape that a record saves: it cannot be computed again."""
-        if tensor.uid not in self.values:
-            self.values[tensor.uid] = Value(tensor.uid, tensor.array, None)
+    def _use(self, uid: int, array: Any, end: int) -> None:
+        """A segment uses a value of an earlier one: it stays."""
+        place = self._place_of(uid)
+        owner = self._segments[place]
+        values = owner.leaf_of(uid).own
+        was_kept = uid in values and (not owner.is_dropped or uid in self.arrays)
+        if not was_kept:
+            self.grow(values.setdefault(uid, array.nbytes))
+        self.arrays[uid] = array
+        self._last_use[uid] = max(end, self._last_use.get(uid, 0))
+        self._set_score(place)
 
-    def _handle(self, tensor: Any) -> Any:
-        """What a record holds in place of a tensor; None for one that stays as it is."""
-        value = self.values.get(tensor.uid)
-        if value is None:
-            step = self.steps.get(tensor.uid)
-            if step is None:
-                return None
-            value = self.values[tensor.uid] = Value(tensor.uid, tensor.array, step)
-            for uid in step.near:
-                self.values[uid].children = (*self.values[uid].children[-8:], tensor.uid)
-        handle = None if value.handle is None else value.handle()
-        if handle is None:
-            source = self._source_of_view(value, tensor.array)
-            handle = Saved()
-            tensor_slot.__set__(handle, (self, value, source))
-            handle.uid = value.uid
-            value.handle = weakref.ref(handle)
-            if source is None and value.array is None:
-                self._keep(value, tensor.array)
-        return handle
+    def seconds_of(self, records: Sequence[Any], clocks: Sequence[float], shapes: Mapping[int, Any]) -> float:
+        """The time of ops. Of those with the same name and shape the least counts: others contain other work."""
+        total, costs = 0.0, self._costs
+        for i, record in enumerate(records):
+            output = record[2]
+            key = (record[0].name, shapes.get(output if type(output) is int else output[0]))
+            seconds = clocks[i + 1] - clocks[i]
+            least = costs.get(key)
+            if least is None or seconds < least:
+                costs[key] = least = seconds
+            total += least
+        return total
 
-    def _source_of_view(self, value: Value, array: Any) -> Any:
-        """The handle of the value that a view is a view of: the view takes no memory, and is made again when read."""
-        step, base = value.step, array.base
-        if base is None or step is None or len(step.operands) != 1 or type(step.operands[0]) is not int:
-            return None
-        if type(base) is not np.ndarray or step.op.name != "reshape" or not base.flags.owndata:
-            return None
-        tensor = _constant(base)
-        tensor.uid = step.operands[0]
-        made = self.steps.get(tensor.uid)
-        if made is None or made.op.moves_only:  # a view of a view: its own bytes count
-            return None
-        return self._handle(tensor)
+    def owns(self, uid: int) -> bool:
+        """Whether a uid is that of a result in a segment."""
+        place = self._place_of(uid)
+        return place >= 0 and uid <= self._segments[place].end
 
-    # -- keeping and dropping ----------------------------------------------------------------------------------------
-    def _keep(self, value: Value, array: Any) -> None:
-        value.array = array
-        self._tick += 1
-        value.read_at = self._tick
-        self.kept += value.nbytes
-        self.peak = max(self.peak, self.kept)
-        if value.nbytes and (value.step is not None or self.spill is not None):
-            self._droppable[value.uid] = value
+    def _place_of(self, uid: int) -> int:
+        """The index of the segment that a uid is in, if it is in one."""
+        return bisect.bisect_right(self._segments, uid, key=_start) - 1
 
-    def _seconds(self, value: Value) -> float:
-        """The time to compute it again, with the dropped values before it and those that are computed from it."""
-        seconds, seen = value.cost, {value.uid}
-        for pending, before in ((list(value.parents), True), (list(value.children), False)):
-            while pending and len(seen) < NEIGHBORS:
-                uid = pending.pop()
-                near = self.values[uid]
-                if uid not in seen and near.is_missing and (before or near.handle is not None):
-                    seen.add(uid)
-                    seconds += near.cost
-                    pending += near.parents if before else near.children
-        return seconds
+    def _room(self, more: int) -> int:
+        """Bytes for values: what the records, and the operands and results of the largest op, leave of the limit.
 
-    def _score(self, value: Value) -> float:
-        """Seconds per byte, less for what has not been needed for long."""
-        seconds = self._seconds(value) if value.step is not None else math.inf
-        if self.spill is not None:
-            seconds = min(seconds, value.nbytes / DISK_SPEED)
-        return seconds / value.nbytes / (self._tick - value.read_at + 1)
-
-    def _enforce(self) -> None:
-        """Drop values if what is kept exceeds the limit, a tenth of them together, the cheapest first.
-
-        Dropping a value makes its neighbors more expensive: they wait for the next round.
+        A backward pass frees records, but Python does not use their memory for arrays.
         """
+        self._records = max(self._records, sum([len(attached.records) for attached in self._existing()]))
         room = max(self.limit - self._records * BOOKKEEPING, self.limit // 4)
-        while self.kept > room:
-            candidates = [value for value in self._droppable.values() if not value.pinned]
-            if not candidates:
-                return
-            touched: set[int] = set()
-            for value in sorted(candidates, key=self._score):
-                if self.kept <= 0.9 * room:
-                    break
-                if value.uid not in touched:
-                    touched.update(value.parents, value.children)
-                    self._drop(value)
+        return room - (3 * self.largest if 18 * self.largest < room else 0) - more
 
-    def _drop(self, value: Value) -> None:
-        slow = value.step is None or (self.spill is not None and self._seconds(value) * DISK_SPEED > value.nbytes)
-        if slow and value.path is None:
-            value.path = self._write(value)
-        self._forget(value)
-        self.dropped += 1
+    def enforce(self, more: int) -> None:
+        """Drop values until what is kept, and some bytes more, fit."""
+        self._make_room(more)
+        self.set_largest(self.largest)
+        room = self._room(0)
+        if self._returned - room > max(self.limit // 64, RETURNED):  # records take what arrays leave
+            return_freed_memory()
+            self._returned = room
 
-    def _forget(self, value: Value) -> None:
-        value.array = None
-        self.kept -= value.nbytes
-        self._droppable.pop(value.uid, None)
+    def _make_room(self, more: int) -> None:
+        """Drop what costs the least until some bytes more fit."""
+        room = self._room(more)
+        while self.kept > room and self._drop_restored(-1):
+            pass
+        while self.kept > room and self._segments:
+            segment = min(self._segments, key=_score)
+            if segment.score == math.inf:
+                break
+            place = self._segments.index(segment)
+            if segment.is_dropped:
+                self._merge(place)
+            else:
+                self._drop(place)
 
-    def _write(self, value: Value) -> str:
+    # -- dropping ------------------------------------------------------------------------------------------------------
+    def _set_score(self, place: int) -> None:
+        """Seconds per byte of dropping a segment, or, if it is dropped, of merging it with the next one."""
+        segment = self._segments[place]
+        after = self._segments[place + 1] if place + 1 < len(self._segments) else None
+        segment.score = math.inf
+        if segment.pins:
+            return
+        if not segment.is_dropped:
+            nbytes = sum(self._unused_after(segment, segment.end).values())
+            seconds = segment.seconds
+            if self.spill is not None:
+                nbytes += sum(segment.data.values())
+                seconds = min(seconds, nbytes / DISK_SPEED)
+            segment.score = seconds / nbytes if nbytes else 0.0
+        elif after is not None and after.is_dropped and not after.pins:
+            unused = self._unused_after(segment, after.end)
+            nbytes = sum([n for uid, n in unused.items() if uid in self.arrays])
+            is_small = sum(segment.values.values()) + sum(after.values.values()) <= self.segment_bytes
+            segment.score = (0.0 if is_small else segment.seconds + after.seconds) / max(nbytes, 1)
+
+    def _unused_after(self, segment: Segment, end: int) -> dict[int, int]:
+        """The bytes of the values that nothing after a uid uses."""
+        last_use = self._last_use
+        return {uid: n for uid, n in segment.values.items() if last_use.get(uid, 0) <= end}
+
+    def _drop(self, place: int) -> None:
+        """Put placeholders in the records of a segment, and free what no later segment uses."""
+        segment = self._segments[place]
+        unused = self._unused_after(segment, segment.end)
+        nbytes = sum(unused.values())
+        if self.spill is not None:
+            self._spill(segment, [*unused] if nbytes < segment.seconds * DISK_SPEED else [])
+        for attached in self._existing():
+            segment.records = self._with_placeholders(segment, attached.records)
+        segment.is_dropped = True
+        self.kept -= nbytes
+        self.dropped += len(unused)
+        for uid in unused:
+            self.arrays.pop(uid, None)
+        self._set_score(place)
+        if place:
+            self._set_score(place - 1)
+
+    def _with_placeholders(self, segment: Segment, records: list[Any]) -> list[Any]:
+        """The records of a segment with placeholders, which are put in a recording."""
+        place, count = segment.place, len(segment.records)
+        if place >= len(records) or first_output(records[place]) != segment.start:
+            firsts = [first_output(record) for record in records]
+            place = firsts.index(segment.start) if segment.start in firsts else len(records)
+        found = []
+        for record in segment.records:
+            op, uids, output, values, attrs, dtype = record
+            if type(values) is not tuple:
+                values = self._placeholder(values)
+            elif values:
+                values = tuple([None if t is None else self._placeholder(t) for t in values])
+            found.append(record if values is record[3] else (op, uids, output, values, attrs, dtype))
+        if [record[2] for record in records[place : place + count]] == [record[2] for record in found]:
+            records[place : place + count] = found
+        return found
+
+    def _placeholder(self, tensor: Any) -> Any:
+        """A placeholder for a value that can be dropped; what cannot stays."""
+        uid = tensor.uid
+        if type(tensor) is Dropped or uid in self.roots:
+            return tensor
+        if uid not in self._files:
+            place = self._place_of(uid)
+            if uid == CONSTANT or place < 0 or uid not in self._segments[place].leaf_of(uid).own:
+                return tensor
+        placeholder = self._placeholders.get(uid, _nothing)()
+        if placeholder is None:
+            placeholder = Dropped()
+            tensor_slot.__set__(placeholder, self)
+            placeholder.uid = uid
+            self._placeholders[uid] = weakref.ref(placeholder)
+        return placeholder
+
+    def _merge(self, place: int) -> None:
+        """Merge a dropped segment with the next one, and free what only that one uses."""
+        left, right = self._segments[place : place + 2]
+        both = Segment.merged(left, right)
+        self._segments[place : place + 2] = [both]
+        self._free(self._unused_after(left, right.end))
+        self._set_score(place)
+        if place:
+            self._set_score(place - 1)
+
+    def _free(self, values: Mapping[int, int]) -> None:
+        for uid, nbytes in values.items():
+            if self.arrays.pop(uid, None) is not None:
+                self.kept -= nbytes
+                self.dropped += 1
+
+    def _spill(self, segment: Segment, uids: list[int]) -> None:
+        """Write values to files, and what cannot be computed again."""
+        arrays = {key_of(t): t.array for record in segment.records for t in saved_tensors(record)}
+        for uid in (*uids, *segment.data):
+            if uid > CONSTANT and uid in arrays:
+                if uid not in self._files:
+                    self._files[uid] = self._write(uid, arrays[uid])
+                self.kept -= segment.data.get(uid, 0)
+
+    def _write(self, uid: int, array: Any) -> str:
         if self._folder is None:
             self._folder = tempfile.mkdtemp(prefix="gradtape-")
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        path = os.path.join(self._folder, f"{value.uid}.npy")
-        np.save(path, value.array)
-        self.spilled += value.nbytes
+        path = os.path.join(self._folder, f"{uid}.npy")
+        np.save(path, array)
+        self.spilled += array.nbytes
         return path
 
-    def release(self, value: Value) -> None:
-        """No record needs a value any more."""
-        value.handle = None
-        if value.array is not None:
-            self._forget(value)
-        if value.path is not None:
-            os.unlink(value.path)
-            value.path = None
-
     # -- reading -------------------------------------------------------------------------------------------------------
-    def read(self, value: Value) -> Any:
-        """The array of a value: as it is kept, from the file, or computed again."""
-        if value.array is not None:
-            self._tick += 1
-            value.read_at = self._tick
-            return value.array
-        if value.path is not None:
-            return self._again(value, np.load(value.path))
-        began = perf_counter()
-        array = self._recompute(value)
-        self.seconds += perf_counter() - began
-        return array
-
-    def _again(self, value: Value, array: Any) -> Any:
-        self._keep(value, array)
-        value.pinned += 1
-        self._enforce()
-        value.pinned -= 1
-        return array
-
-    def _recompute(self, target: Value) -> Any:
-        """Compute a value from the nearest ones that are kept; those in between stay as far as records need them."""
-        steps, sources = self._missing(target)
-        uses: dict[int, int] = {}
-        for step in steps:
-            for uid in step.operands:
-                if type(uid) is int:
-                    uses[uid] = uses.get(uid, 0) + 1
-        uses[target.uid] = uses.get(target.uid, 0) + 1
-        arrays = {source.uid: self.read(source) for source in sources}
-        for source in sources:
-            source.pinned += 1
+    def read(self, uid: int) -> Any:
+        """The array of a value: as it is kept, from a file, or computed again."""
+        for known in (self.arrays, self.roots):
+            if uid in known:
+                return known[uid]
+        if uid in self._files:
+            return np.load(self._files[uid])
+        if self._is_running:
+            return self._restore(uid)
+        began, self._is_running = perf_counter(), True
         try:
-            for step in steps:
-                results = step.run([arrays[u] if type(u) is int else u for u in step.operands])
-                self.recomputed += 1
-                for uid, array in zip(step.outputs, results, strict=True):
-                    if uid in uses:
-                        arrays[uid] = array
-                    self._keep_again(uid, array)
-                for uid in step.operands:
-                    if type(uid) is int:
-                        uses[uid] -= 1
-                        if not uses[uid]:
-                            del arrays[uid]
+            self._release(uid)
+            return self._restore(uid)
         finally:
-            for source in sources:
-                source.pinned -= 1
-        return arrays[target.uid]
+            self.seconds += perf_counter() - began
+            self._is_running = False
 
-    def _keep_again(self, uid: int, array: Any) -> None:
-        value = self.values.get(uid)
-        handle = None if value is None or value.handle is None else value.handle()
-        if value is None or handle is None or value.array is not None:
-            return
-        if tensor_slot.__get__(handle)[2] is None:  # a view is made again when it is read
-            self._again(value, array)
+    def _is_available(self, uid: int) -> bool:
+        return uid in self.arrays or uid in self.roots or uid in self._files
 
-    def _missing(self, target: Value) -> tuple[list[Step], list[Value]]:
-        """The steps that compute a value, in order, and the values at which they begin."""
-        steps: dict[int, Step] = {}  # by the first output: uids only grow, so that their order is that of the program
-        sources: dict[int, Value] = {}
-        pending = [target.uid]
-        while pending:
-            uid = pending.pop()
-            value = self.values.get(uid)
-            if value is not None and value is not target and (value.array is not None or value.path is not None):
-                sources[uid] = value
-                continue
-            step = self.steps[uid]
-            if step.outputs[0] not in steps:
-                steps[step.outputs[0]] = step
-                pending += [operand for operand in step.operands if type(operand) is int]
-        return [steps[uid] for uid in sorted(steps)], list(sources.values())
+    def _missing(self, segment: Segment) -> dict[int, int]:
+        """The bytes of the values that have to be computed again."""
+        return {uid: n for uid, n in segment.values.items() if not self._is_available(uid)}
+
+    def _restore(self, uid: int) -> Any:
+        """Compute the segment of a value again; if it does not fit, the part of it which has that value."""
+        while uid not in self.arrays:
+            place = self._place_of(uid)
+            segment = self._segments[place]
+            missing = self._missing(segment)
+            more = sum(missing.values())
+            while self.kept > self._room(more) and self._drop_restored(segment.start):
+                pass
+            if segment.children is not None and self.kept > self._room(more):
+                self._split(place)
+            else:
+                self._run(segment, missing)
+                self._restored.append(segment)
+        return self.arrays[uid]
+
+    def _run(self, segment: Segment, wanted: dict[int, int]) -> None:
+        """Compute values of a segment, and keep them."""
+        self._pin(segment, 1)
+        try:
+            self._make_room(sum(wanted.values()))
+            steps = needed(segment.steps(), wanted, self._is_available)
+            found = run(steps, wanted, self.read)
+        finally:
+            self._pin(segment, -1)
+        self.recomputed += len(steps)
+        self.arrays.update(found)
+        self.grow(sum(wanted.values()))
+
+    def _pin(self, segment: Segment, change: int) -> None:
+        """Do not drop or merge a segment for the time being."""
+        segment.pins += change
+        place = self._segments.index(segment)
+        for each in range(max(place - 1, 0), place + 1):
+            self._set_score(each)
+
+    def _split(self, place: int) -> None:
+        """Compute the values between the parts of a merged segment, which can then be computed one by one."""
+        both = self._segments[place]
+        assert both.children is not None
+        left, _ = both.children
+        self._segments[place : place + 1] = both.children
+        self._set_score(place + 1)
+        unused = self._unused_after(left, left.end)
+        self._run(left, {uid: n for uid, n in self._missing(left).items() if uid not in unused})
+
+    def _drop_restored(self, after: int) -> bool:
+        """Drop the last segment that was computed again, if it begins after a uid."""
+        last = max(self._restored, key=_start, default=None)
+        if last is None or last.start <= after or last.pins:
+            return False
+        self._restored.remove(last)
+        self._free(self._unused_after(last, last.end))
+        return True
+
+
+def _nothing() -> None:
+    """A reference to nothing."""
+
+
+def _start(segment: Segment) -> int:
+    return segment.start
+
+
+def _score(segment: Segment) -> float:
+    return segment.score
+
+
+def is_counted(operand: Any) -> bool:
+    """Whether an operand is an array of some size that is not part of another one."""
+    return type(operand) is ndarray and operand.base is None and operand.nbytes > FEW_BYTES
+
+
+def _memory_of(array: Any) -> Any:
+    """The array whose memory an array uses: its own, unless it is a view."""
+    return array if array.base is None else array.base
 
 
 class _Attached(Observer):
-    """The observer of one recording that belongs to a budget."""
+    """The observer of one recording that belongs to a budget: it collects records until they make a segment."""
 
-    __slots__ = ("_budget", "_records", "_roots")
+    __slots__ = ("__weakref__", "_budget", "_inputs", "_roots", "_tracked", "_window", "records")
 
-    def __init__(self, budget: Budget, records: list[Any], roots: set[int]) -> None:
-        self._budget, self._records, self._roots = budget, records, roots
+    def __init__(self, budget: Budget, recording: Recording) -> None:
+        self._budget, self.records = budget, recording.records
+        self._tracked, self._roots = recording.tracked, recording.roots
+        self._inputs: dict[int, Any] = {}  # arrays of earlier segments that the window uses
+        self._window = Window(len(self.records))
+        self._window.clocks.append(perf_counter())
 
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
-        self._budget.add(self._records, self._roots, inputs, outputs if type(outputs) is tuple else (outputs,))
+        window, budget = self._window, self._budget
+        inside, known, roots = window.inside, self._inputs, budget.roots
+        op = record[0]
+        for t in inputs:
+            uid = t.uid
+            if uid not in inside and roots.get(uid) is not t.array and uid not in known:
+                is_again = self._add_operands(record, inputs, outputs)
+                break
+        else:
+            is_again = op.kernel is not None and op.differentiable
+        for t in outputs if type(outputs) is tuple else (outputs,):
+            if type(t.array) is not ndarray:
+                budget.opaque.add(t.uid)
+                continue
+            (inside if is_again else budget.opaque).add(t.uid)
+            if t.array.nbytes > budget.largest:
+                budget.set_largest(t.array.nbytes)
+        values, saved = record[3], window.saved
+        for t in values if type(values) is tuple else (values,):
+            if t is not None and t.uid not in saved and t.uid not in roots:
+                self._save(t)
+        window.clocks.append(perf_counter())
+        if window.nbytes > budget.window_bytes:
+            self._seal()
+
+    def _save(self, tensor: Any) -> None:
+        """A record of the window saves a tensor that no other one saves."""
+        window, array = self._window, tensor.array
+        key = key_of(tensor)
+        if key in window.saved or type(array) is not ndarray:
+            return
+        window.saved[key] = tensor
+        if key not in self._inputs:
+            window.nbytes += array.nbytes
+            self._budget.grow(array.nbytes)
+
+    def release(self) -> None:
+        """Forget the window if a backward pass has used its records."""
+        if len(self.records) <= self._window.place:
+            self._budget.kept -= self._window.nbytes
+            self._window = Window(len(self.records))
+            self._window.clocks.append(perf_counter())
+            self._inputs = {}
+
+    def _add_operands(self, record: Any, inputs: Sequence[Any], outputs: Any) -> bool:
+        """Note the operands of an op that come from elsewhere; False if it cannot run again."""
+        op, _, _, values, _, _ = record
+        results = outputs if type(outputs) is tuple else (outputs,)
+        if any(type(t.array) is not ndarray for t in (*inputs, *results)):
+            return False
+        for t in inputs:
+            if t.uid in self._tracked and t.uid not in self._window.inside and self._is_owned(t.uid):
+                self._inputs[t.uid] = t.array
+        if op.kernel is None or not op.differentiable:
+            return False
+        saved = values if type(values) is tuple and values else (None,) * len(inputs)
+        operands = [self._operand(t, s is not None) for t, s in zip(inputs, saved, strict=False)]
+        if any(operand is not t.uid for operand, t in zip(operands, inputs, strict=True)):
+            self._window.outside[results[0].uid] = tuple(operands)
+            self._hold(operands)
+        return True
+
+    def _hold(self, operands: Sequence[Any]) -> None:
+        """Count the arrays among operands: they are held until the op runs again."""
+        for operand in operands:
+            if is_counted(operand):
+                self._window.nbytes += operand.nbytes
+                self._budget.grow(operand.nbytes)
+
+    def _is_owned(self, uid: int) -> bool:
+        """Whether a tracked value was computed in an earlier segment, and can be computed again."""
+        return uid not in self._roots and uid not in self._budget.opaque and self._budget.owns(uid)
+
+    def _operand(self, tensor: Any, is_saved: bool) -> Any:
+        """What to compute an op from: the uid of a value, or an array."""
+        uid, array, budget = tensor.uid, tensor.array, self._budget
+        if uid in self._roots:
+            return uid if budget.roots.setdefault(uid, array) is array else array
+        is_in_file = is_saved and budget.spill is not None and uid != CONSTANT  # or will be
+        return uid if is_in_file or uid in self._window.inside or uid in self._inputs else array
+
+    # -- segments ------------------------------------------------------------------------------------------------------
+    def seal_all(self) -> None:
+        """Make a segment of the window, before another recording continues this one."""
+        if len(self.records) > self._window.place:
+            self._seal(len(self.records) - self._window.place)
+
+    def _seal(self, count: int | None = None) -> None:
+        """Make a segment of the first records of the window, by default up to the best place."""
+        window, budget = self._window, self._budget
+        records = self.records[window.place :]
+        steps = [*Segment(window.place, records, window.outside).steps()]
+        count = best_cut(steps, window.saved) if count is None else count
+        cut = steps[count][3][0] if count < len(steps) else math.inf
+        before = {uid: operands for uid, operands in window.outside.items() if uid < cut}
+        segment = Segment(window.place, records[:count], before)
+        segment.seconds = budget.seconds_of(segment.records, window.clocks, self._tracked)
+        self._count_values(segment, window)
+        known = self._inputs
+        inputs = [
+            uid for _, operands, _, _, _ in steps[:count] for uid in operands if type(uid) is int and uid in known
+        ]
+        budget.kept -= window.nbytes
+        budget.add(segment, {uid: known[uid] for uid in inputs})
+        self._begin(window, count, steps[count:], records[count:])
+        budget.enforce(max(budget.window_bytes - self._window.nbytes, 0))
+        self._window.clocks[-1] = perf_counter()
+
+    def _count_values(self, segment: Segment, window: Window) -> None:
+        """Note the bytes of what is saved: of several arrays with the same memory, those of the first."""
+        budget, known, inside = self._budget, self._inputs, window.inside
+        counted = {id(_memory_of(array)) for array in (*budget.roots.values(), *known.values())}
+        for key, tensor in window.saved.items():
+            if key in inside and key <= segment.end:
+                memory = _memory_of(tensor.array)
+                segment.own[key] = 0 if id(memory) in counted else getattr(memory, "nbytes", 0)
+                counted.add(id(memory))
+        others = [t for record in segment.records for t in saved_tensors(record)]
+        data = {key_of(t): t.array for t in others if t.uid not in inside and t.uid not in known}
+        held = [array for operands in segment.outside.values() for array in operands if is_counted(array)]
+        data.update({-id(array): array for array in held})
+        for key, array in data.items():
+            if key not in budget.roots and type(array) is ndarray:
+                memory = _memory_of(array)
+                segment.data[key] = 0 if id(memory) in counted else budget.hold(key, memory)
+                counted.add(id(memory))
+
+    def _begin(self, window: Window, count: int, steps: Sequence[Step], records: Sequence[Any]) -> None:
+        """Begin a window with the records after a segment."""
+        known, cut = self._inputs, steps[0][3][0] if steps else math.inf
+        rest = self._window = Window(window.place + count)
+        rest.outside = {uid: operands for uid, operands in window.outside.items() if uid >= cut}
+        rest.inside = {uid for uid in window.inside if uid >= cut}
+        rest.clocks = window.clocks[count:]
+        self._inputs = {}
+        for _, operands, _, _, _ in steps:
+            for uid in operands:
+                if type(uid) is int and uid not in rest.inside:
+                    if uid in known:
+                        self._inputs[uid] = known[uid]
+                    elif uid in window.inside:
+                        self._inputs[uid] = window.saved[uid].array
+        for held in rest.outside.values():
+            self._hold(held)
+        for record in records:
+            for t in saved_tensors(record):
+                if t.uid not in self._budget.roots:
+                    self._save(t)

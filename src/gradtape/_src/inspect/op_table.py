@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradtape._src.autodiff.arguments import leaves
-from gradtape._src.autodiff.budget import Saved
+from gradtape._src.autodiff.budget import Dropped
 from gradtape._src.call_sites import Line
 from gradtape._src.core.tape import Record
 from gradtape._src.dtypes import as_dtype
@@ -324,7 +324,7 @@ def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holdin
             if value is None:
                 continue
             tensor = isinstance(value, Tensor)
-            if type(value) is Saved and value.kept is None:  # dropped, because of a memory limit
+            if type(value) is Dropped and value.kept is None:  # dropped, because of a memory limit
                 continue
             array = value.array if tensor else value
             uid = value.uid if tensor else CONSTANT

@@ -1,0 +1,226 @@
+"""Segments of a recording: consecutive records that a memory limit drops, and computes again, together.
+
+A segment ends where few bytes are live. The values that later segments use stay in memory, so that every segment can be
+computed again without computing another one. Neighboring segments can be merged, which frees the values between them:
+a merged segment is a tree, and is split again if it has to be computed in less memory than it needs.
+
+Uids only grow: their order is that of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src.core.primitive import Op
+from gradtape._src.core.tape import use_recorders
+from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.tensor import CONSTANT, Tensor
+
+_FLOAT32 = np.dtype("float32")
+
+
+Step: TypeAlias = tuple[Op, tuple[Any, ...], dict[str, Any], tuple[int, ...], Any]
+"""An op to compute again: op, operands (the uid of another value, or an array), attrs, outputs and their dtype."""
+
+
+class Segment:
+    """Some consecutive records: `place` is the index of the first of them, `start` and `end` are the uids of outputs.
+
+    own         the bytes of each value that is computed here and saved, here or later, unless it is merged
+    outside     operands that are not on the tape: by the first output of an op, all of its operands
+    data        the bytes that the records save of what is not on the tape, and cannot be computed again
+    seconds     the time to compute it again
+    is_dropped  whether its records have placeholders in the place of its values
+    score       seconds of recomputation per byte that the next step of dropping takes
+    """
+
+    __slots__ = (
+        "children",
+        "data",
+        "end",
+        "is_dropped",
+        "outside",
+        "own",
+        "pins",
+        "place",
+        "records",
+        "score",
+        "seconds",
+        "start",
+    )
+
+    def __init__(self, place: int, records: list[Any], outside: dict[int, tuple[Any, ...]]) -> None:
+        self.place, self.records, self.outside = place, records, outside
+        self.start, self.end = (first_output(records[0]), outputs_of(records[-1])[-1]) if records else (0, 0)
+        self.own: dict[int, int] = {}
+        self.data: dict[int, int] = {}
+        self.seconds = self.score = 0.0
+        self.pins = 0
+        self.is_dropped = False
+        self.children: tuple[Segment, Segment] | None = None
+
+    @staticmethod
+    def merged(left: Segment, right: Segment) -> Segment:
+        """Two dropped neighbors as one segment."""
+        both = Segment(left.place, [], {})
+        both.start, both.end = left.start, right.end
+        both.children, both.is_dropped = (left, right), True
+        both.seconds = left.seconds + right.seconds
+        both.data = {**right.data, **left.data}
+        return both
+
+    @property
+    def values(self) -> dict[int, int]:
+        """The bytes of each value that is computed here and saved, here or later."""
+        if self.children is None:
+            return self.own
+        return {uid: nbytes for leaf in self.leaves() for uid, nbytes in leaf.own.items()}
+
+    def leaf_of(self, uid: int) -> Segment:
+        """The segment in the tree that a uid is in."""
+        segment = self
+        while segment.children is not None:
+            left, right = segment.children
+            segment = right if uid >= right.start else left
+        return segment
+
+    def leaves(self) -> Iterator[Segment]:
+        """The segments that it was merged from, in order."""
+        pending = [self]
+        while pending:
+            segment = pending.pop()
+            if segment.children is None:
+                yield segment
+            else:
+                pending += reversed(segment.children)
+
+    def forget_saved(self) -> None:
+        """Do not hold what its records save."""
+        for leaf in self.leaves():
+            leaf.records = [
+                (op, inputs, output, (), attrs, dtype) for op, inputs, output, _, attrs, dtype in leaf.records
+            ]
+
+    def steps(self) -> Iterator[Step]:
+        """Its ops, in order."""
+        for leaf in self.leaves():
+            outside = leaf.outside
+            for record in leaf.records:
+                op, inputs, output, _, attrs, dtype = record
+                outputs = output if type(output) is tuple else (output,)
+                operands = outside.get(outputs[0]) or ((inputs,) if type(inputs) is int else inputs)
+                yield op, operands, attrs, outputs, dtype
+
+
+def outputs_of(record: Any) -> tuple[int, ...]:
+    output = record[2]
+    return output if type(output) is tuple else (output,)
+
+
+def first_output(record: Any) -> int:
+    return outputs_of(record)[0]
+
+
+def saved_tensors(record: Any) -> Iterable[Any]:
+    """What a record saves."""
+    values = record[3]
+    return [t for t in values if t is not None] if type(values) is tuple else (values,)
+
+
+# -- where a segment ends ----------------------------------------------------------------------------------------------
+def best_cut(steps: Sequence[Step], saved: Mapping[int, Any]) -> int:
+    """How many of these steps to put in a segment: in the later half, where the fewest bytes are live.
+
+    What is live has to be saved. If nothing is, all steps belong to the segment.
+    """
+    made: dict[int, int] = {}
+    last_use: dict[int, int] = {}
+    for i, (_, operands, _, outputs, _) in enumerate(steps):
+        for uid in operands:
+            if type(uid) is int and uid in made:
+                last_use[uid] = i
+        for uid in outputs:
+            made[uid] = i
+    change = [0.0] * (len(steps) + 1)
+    for uid, last in last_use.items():
+        nbytes = float(saved[uid].array.nbytes) if uid in saved else 1e30
+        change[made[uid]] += nbytes
+        change[last] -= nbytes
+    live = list(accumulate(change))
+    places = range(len(steps) // 2, len(steps) - 1)
+    best = min(places, key=lambda i: (live[i], -i), default=None)
+    return len(steps) if best is None or live[best] >= 1e29 else best + 1
+
+
+# -- computing again ---------------------------------------------------------------------------------------------------
+def needed(steps: Iterable[Step], wanted: Iterable[int], is_available: Callable[[int], bool]) -> list[Step]:
+    """The steps that compute what is wanted from what is available, in order."""
+    missing = set(wanted)
+    found = []
+    for step in reversed(list(steps)):
+        _, operands, _, outputs, _ = step
+        if not missing.isdisjoint(outputs):
+            found.append(step)
+            missing.update([uid for uid in operands if type(uid) is int and not is_available(uid)])
+    return found[::-1]
+
+
+def run(steps: Sequence[Step], wanted: Collection[int], read: Callable[[int], Any]) -> dict[int, Any]:
+    """Compute steps once more, and return the wanted arrays: the same kernels, which nothing records."""
+    found: dict[int, Any] = {}
+    made: dict[int, Any] = {}
+    last_use = {uid: i for i, step in enumerate(steps) for uid in step[1] if type(uid) is int}
+    with use_recorders(()), float_errors_ignored():
+        for i, (op, operands, attrs, outputs, dtype) in enumerate(steps):
+            given = [u if type(u) is not int else made[u] if u in made else read(u) for u in operands]
+            for uid, result in zip(outputs, _results(op, given, attrs, dtype), strict=True):
+                if uid in wanted:
+                    found[uid] = result
+                if last_use.get(uid, -1) > i:
+                    made[uid] = result
+            for uid in operands:
+                if type(uid) is int and last_use[uid] == i:
+                    made.pop(uid, None)
+    return found
+
+
+def _results(op: Op, given: list[Any], attrs: dict[str, Any], dtype: Any) -> Sequence[Any]:
+    """What an op gives for these arrays: by its kernel, or, where that may have to be converted, by its call."""
+    if dtype is _FLOAT32:
+        found = op.kernel(*given, **attrs)
+        if type(found) is ndarray and found.dtype is dtype:
+            return (found,)
+    found = op.call(*[constant(array) for array in given], **attrs)
+    return [t.array for t in found] if type(found) is tuple else (found.array,)
+
+
+# -- the end of a recording --------------------------------------------------------------------------------------------
+class Window:
+    """The last records of a recording, which belong to no segment yet."""
+
+    __slots__ = ("clocks", "inside", "nbytes", "outside", "place", "saved")
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.inside: set[int] = set()  # what is computed in it, and can be computed again
+        self.outside: dict[int, tuple[Any, ...]] = {}
+        self.saved: dict[int, Any] = {}  # the tensors that its records save, by `key_of`
+        self.nbytes = 0  # of these
+        self.clocks: list[float] = []  # when each op ended, and at first when it began
+
+
+def key_of(tensor: Any) -> int:
+    """A number for a saved tensor: constants all have the same uid."""
+    return tensor.uid if tensor.uid != CONSTANT else -id(tensor.array)
+
+
+def constant(value: Any) -> Tensor:
+    """A tensor that no tape tracks."""
+    tensor = Tensor()
+    tensor.array, tensor.uid = value, CONSTANT
+    return tensor
