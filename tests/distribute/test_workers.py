@@ -7,9 +7,14 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import gradtape as tf
 from distribute import worker_programs
+from gradtape._src import processes
+from gradtape._src.core import dispatch
+from gradtape._src.core.primitive import registry
 
 pytest.importorskip("jax")
 
@@ -29,3 +34,12 @@ def test_program_in_two_processes(name):
     assert len(found) == 2
     for line in found:
         assert line[0] == "passed", line[-1].encode().decode("unicode_escape")
+
+
+def test_an_op_names_a_process_that_is_lost(monkeypatch):
+    """Of arrays over several processes; other errors of JAX stay what they are."""
+    raised = ValueError("UNKNOWN: Gloo all-reduce failed: Connection closed by peer")
+    arguments = (registry["sum"], (np.ones(2),), raised)
+    assert isinstance(dispatch._explained(*arguments), tf.errors.InvalidArgumentError)
+    monkeypatch.setattr(processes, "client", object)
+    assert isinstance(dispatch._explained(*arguments), tf.errors.UnavailableError)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src import errors
+from gradtape._src import errors, processes
 from gradtape._src.active import active_stack
 from gradtape._src.arrays import common_namespace, namespace_of, numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Namespace, generic_kernels
@@ -583,6 +583,8 @@ def _explained(op: Op, arrays: Sequence[Any], error: Exception) -> Exception:
         return error
     if getattr(error, "is_out_of_scope", False):
         return error
+    if processes.tells_of_others(error):
+        return errors.lost_worker(error)
     for array in arrays:
         if array.dtype.kind == "O" or (op.kinds and not _allowed(op, array)):
             return errors.unsupported_dtype(op.tf_name, dtype_of(array), op.kinds)

@@ -74,9 +74,14 @@ def together(function: Callable[[], T]) -> T:
     try:
         return _peers[0].together(function) if _peers else function()
     except (RuntimeError, ValueError) as error:  # JAX has both
-        if any(word in str(error) for word in _OF_OTHERS):
+        if tells_of_others(error):
             raise errors.lost_worker(error) from error
         raise
+
+
+def tells_of_others(error: Exception) -> bool:
+    """Whether an error of JAX says that another process cannot be reached."""
+    return client() is not None and any(word in str(error) for word in _OF_OTHERS)
 
 
 def is_of_several(arrays: Iterable[Any]) -> bool:
