@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from op_table import ROWS
@@ -326,6 +328,51 @@ def test_calls_over_the_op_table(row):
         second = [] if row.order < 2 else [outer.gradient(first, t, unconnected_gradients="zero")]
         found.append([*tape.taylor(y, t, 3, unconnected_gradients="zero"), *second])
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6 * max(1.0, np.max(np.abs(found[1]))))
+
+
+CLOSED_FORMS = {
+    "exp": (lambda x: tf.exp(2.0 * x), lambda x, k: 2.0**k * np.exp(2.0 * x)),
+    "reciprocal": (lambda x: 1.0 / (1.0 - x), lambda x, k: math.factorial(k) / (1.0 - x) ** (k + 1)),
+    "sin": (tf.sin, lambda x, k: np.sin(x + k * np.pi / 2)),
+    "power": (lambda x: x**5, lambda x, k: math.perm(5, k) * x ** (5 - k) if k <= 5 else 0.0 * x),
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_calls_at_high_orders(name, wrapper):
+    function, derivative = CLOSED_FORMS[name]
+    x = tf.constant(np.linspace(-0.6, 0.5, 6).reshape(2, 3))
+    tape, y = recorded(WRAPPERS[wrapper](function), x)
+    for k, found in enumerate(tape.taylor(y, x, 6)):
+        np.testing.assert_allclose(found, derivative(x.numpy(), k), rtol=1e-9, atol=1e-9)
+
+
+ROWS_OF_HIGH_ORDERS = [row for row in ROWS_OF_CALLS if row.name in registry and registry[row.name].elementwise]
+
+
+@pytest.mark.parametrize("row", ROWS_OF_HIGH_ORDERS, ids=lambda row: row.name)
+def test_calls_at_high_orders_over_the_op_table(row):
+    """All samples of elementwise ops: what a program returns is enough for orders 4 to 6, too."""
+    for sample in row.samples:
+        called, expected = [
+            along_a_line(row, sample, wrapped, 6)
+            for wrapped in (tf.function(jit_compile=False, autograph=False), lambda f: f)
+        ]
+        for one, other in zip(called, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+def along_a_line(row, sample, wrapped, order):
+    xs = [tf.constant(a) for a in sample.args]
+    moving = [i for i, x in enumerate(xs) if x.dtype.is_floating and i not in row.constants]
+    function = wrapped(lambda *xs: row.call(*xs, **sample.attrs))
+    t = tf.constant(0.0, tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        ys = function(*[x + tf.cast(t, x.dtype) * 0.3 if i in moving else x for i, x in enumerate(xs)])
+        y = weighted(tf.nest.flatten(ys))
+    return tape.taylor(y, t, order, unconnected_gradients="zero")
 
 
 def weighted(results):
