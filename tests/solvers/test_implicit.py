@@ -213,6 +213,26 @@ def test_a_keras_like_layer_that_is_an_equilibrium_trains():
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.parametrize(("dtype", "tol"), [("float32", 5e-3), ("float64", 6e-6)])
+def test_the_default_tolerance(dtype, tol):
+    """As documented: a residual of half of it passes, and changes the derivative of a root by less; twice does not."""
+
+    def solver(factor):
+        @tf.autodiff.implicit(lambda x, a: x * x - a)
+        def inexact(x, a):
+            return tf.sqrt(a + factor * tol * 2.0)
+
+        return inexact
+
+    a = tf.constant(2.0, dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(a)
+        x = solver(0.5)(tf.constant(1.0, dtype), a)
+    np.testing.assert_allclose(tape.gradient(x, a), 0.5 / np.sqrt(2.0), rtol=0.5 * tol)
+    with pytest.raises(tf.errors.ConvergenceError):
+        solver(2.0)(tf.constant(1.0, dtype), a)
+
+
 def test_a_solver_in_numpy():
     @tf.autodiff.implicit(lambda x, a: tf.linalg.matvec(a, x) - 1.0)
     def solve(x, a):

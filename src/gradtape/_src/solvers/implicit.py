@@ -68,8 +68,9 @@ def implicit(
       linear_solver: How to solve the linear system of the derivative: `"dense"` builds the Jacobian; `"gmres"` or
         `"cg"` (symmetric) use only its products; `"auto"` is dense for up to 1000 unknowns.
       tol: A residual larger than `tol * (1 + the residual at x0)` raises `tf.errors.ConvergenceError`. The default is
-        the cube root of the precision, 5e-3 for float32 and 6e-6 for float64; `float("inf")` disables the check.
-      linear_tol: The relative residual of iterative linear solvers.
+        the cube root of the precision, 5e-3 for float32 and 6e-6 for float64: above what common solvers leave when
+        they stop, and below what they leave when they fail. `float("inf")` disables the check.
+      linear_tol: The relative residual of iterative linear solvers; the default is the precision to the power 2/3.
       linear_maxiter: The maximum number of iterations of iterative linear solvers.
       batch_dims: The number of leading axes, in all tensors of the solution, that index independent problems.
 
