@@ -200,7 +200,7 @@ def number_beside(number: float, array: Array) -> Tensor:
 def has_dtype(value: Any) -> bool:
     """Whether a value is a tensor, or an object that becomes one: its dtype stays, whatever stands beside it.
 
-    A list takes the dtype that is asked for, also if tensors are in it, which are cast.
+    A list takes the given dtype, also if tensors are in it, which are cast.
     """
     return isinstance(value, Tensor) or converter_of(value) is not None
 
