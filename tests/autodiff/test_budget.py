@@ -249,13 +249,14 @@ def test_persistent_tapes(spill):
 def test_an_outer_tape_without_a_limit():
     """It holds values that the inner one has dropped, and needs them when the inner one is used up."""
     w = tf.Variable(np.linspace(-1, 1, 64, dtype="f").reshape(8, 8))
+    data = tf.constant(np.linspace(1, 2, 64, dtype="f").reshape(8, 8))
 
     def run(**options: Any) -> list[Any]:
         with tf.GradientTape() as outer:
             with tf.GradientTape(**options) as inner:
                 h = w * 1.0
                 for _ in range(12):
-                    h = tf.tanh(h @ w)
+                    h = tf.tanh(h @ w) * data
                 y = tf.reduce_sum(h)
             g = inner.gradient(y, w)
             total = tf.reduce_sum(g * g)

@@ -172,7 +172,7 @@ class Budget:
         used = [segment for segment in self._segments if segment.start > position]
         for segment in reversed(used):
             segment.forget_saved()
-            placeholders = [self._placeholders.get(uid, _nothing)() for uid in segment.values]
+            placeholders = [self._placeholders.get(uid, _nothing)() for uid in segment.owned]
             for placeholder in placeholders:
                 if type(placeholder) is Dropped:  # another tape has saved it
                     placeholder.fill()
@@ -186,7 +186,7 @@ class Budget:
         is_dropped, files = segment.is_dropped, self._files
         self.kept -= sum([n for uid, n in segment.values.items() if not is_dropped or uid in self.arrays])
         self.kept -= sum([n for key, n in segment.data.items() if not is_dropped or key not in files])
-        owned = {*segment.values, *[key for key, nbytes in segment.data.items() if nbytes]}
+        owned = segment.owned
         for key in owned:
             self.arrays.pop(key, None)
             self._last_use.pop(key, None)

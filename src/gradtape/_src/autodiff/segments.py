@@ -81,6 +81,11 @@ class Segment:
             return self.own
         return {uid: nbytes for leaf in self.leaves() for uid, nbytes in leaf.own.items()}
 
+    @property
+    def owned(self) -> set[int]:
+        """Its values, and the data that no earlier segment has."""
+        return {*self.values, *[key for key, nbytes in self.data.items() if nbytes]}
+
     def leaf_of(self, uid: int) -> Segment:
         """The segment in the tree that a uid is in."""
         segment = self
