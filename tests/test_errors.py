@@ -115,7 +115,7 @@ def test_a_name_that_is_missing_has_a_reason(name, why):
 @pytest.mark.parametrize("extra", ["xla", "keras", "cuda", "all"])
 def test_extras_that_need_a_newer_python(extra: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "version_info", (3, 10, 13))
-    assert errors.install(extra) == f"gradtape[{extra}] needs Python 3.11 or newer, and this is Python 3.10"
+    assert errors.install(extra) == f"gradtape[{extra}] needs Python 3.11 or newer, but this is Python 3.10"
     assert errors.install("viz") == "pip install 'gradtape[viz]'"
     monkeypatch.setattr(sys, "version_info", (3, 11, 0))
     assert errors.install(extra) == f"pip install 'gradtape[{extra}]'"

@@ -190,7 +190,7 @@ for missing in (lambda: old.dense, lambda: tf_keras.nothing):
     try:
         missing()
     except AttributeError as error:
-        assert "tf_keras is Keras 2, and gradtape has Keras 3" in str(error)
+        assert "tf_keras is Keras 2; gradtape provides Keras 3 instead" in str(error)
     else:
         raise AssertionError
 try:

@@ -183,7 +183,7 @@ def test_what_cannot_be_traced_says_so(name: str):
     if name.startswith("unique"):
         assert "depends on the values" in str(caught.value)
     if name == "check_numerics":
-        assert "inside of jax.jit" in str(caught.value)
+        assert "inside jax.jit" in str(caught.value)
 
 
 # -- dtypes ----------------------------------------------------------------------------------------------------------

@@ -418,7 +418,7 @@ def test_the_report_and_a_dropped_tape():
     assert before.saved <= 100_000
     assert "The limit is" in str(before)
     assert tape.gradient(y, variables)[0] is not None
-    assert "run again" in str(tape.memory_report())
+    assert "ops recomputed in" in str(tape.memory_report())
 
 
 @pytest.mark.parametrize(
@@ -432,11 +432,11 @@ def test_limits(limit, expected):
 def test_bad_arguments():
     assert 0 < parse_limit("50%") < 2**50
     for limit in ("two", "2XB", -1, True, [1], "1.2.3GB", float("nan"), float("inf"), 0.5):
-        with pytest.raises(ValueError, match="memory_limit is a whole number of bytes"):
+        with pytest.raises(ValueError, match="memory_limit must be a whole number of bytes"):
             tf.GradientTape(memory_limit=limit)
-    with pytest.raises(ValueError, match="spill is None or 'disk'"):
+    with pytest.raises(ValueError, match="spill must be None or 'disk'"):
         tf.GradientTape(memory_limit="1GB", spill="moon")
-    with pytest.raises(ValueError, match="give a limit"):
+    with pytest.raises(ValueError, match="spill needs a memory_limit"):
         tf.GradientTape(spill="disk")
     with pytest.raises(ValueError, match="together with profile=True"):
         tf.GradientTape(memory_limit="1GB", profile=True)

@@ -152,18 +152,18 @@ def test_a_plan_is_used_again_and_checked():
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda t, y, x: t.jacobian(y, x, sparse="coo"), ValueError, "sparse is True, 'tensor', 'scipy'"),
+        (lambda t, y, x: t.jacobian(y, x, sparse="coo"), ValueError, "sparse must be True, 'tensor', 'scipy'"),
         (lambda t, y, x: t.sparsity(y, x, mode="sideways"), ValueError, "Unknown value for mode: 'sideways'"),
         (lambda t, y, x: t.sparsity(y, x, format="coo"), ValueError, "Unknown format"),
-        (lambda t, y, x: t.sparsity(y, x, order=3), ValueError, "order is 1 .a Jacobian. or 2"),
-        (lambda t, y, x: t.sparsity(y, x, mode="symmetric"), ValueError, "not for derivatives of order 1"),
+        (lambda t, y, x: t.sparsity(y, x, order=3), ValueError, "order must be 1 .a Jacobian. or 2"),
+        (lambda t, y, x: t.sparsity(y, x, mode="symmetric"), ValueError, "not supported for derivatives of order 1"),
         (lambda t, y, x: t.sparsity(tf.reduce_sum(y), x, order=2, mode="reverse"), ValueError, "order 2"),
-        (lambda t, y, x: t.sparsity(y, x, mode="acyclic"), ValueError, "not for derivatives of order 1"),
+        (lambda t, y, x: t.sparsity(y, x, mode="acyclic"), ValueError, "not supported for derivatives of order 1"),
         (lambda t, y, x: t.sparsity(y, x, batch=True), ValueError, r"Shape \(9,\) must have rank at least 2"),
         (
             lambda t, y, x: t.sparsity(y, [x, x], batch=True),
             ValueError,
-            "of one source; received order=1 and 2 sources",
+            "one source; received order=1 and 2 sources",
         ),
         (lambda t, y, x: t.batch_jacobian(y, x, sparse=True), ValueError, "must have rank at least 2"),
         (lambda t, y, x: t.jacobian(y, x, sparse=t.sparsity(tf.reduce_sum(y), x, order=2)), ValueError, "order=2, for"),
@@ -290,7 +290,9 @@ def test_modes_and_formats_of_a_batch():
     blocks = tape.batch_jacobian(y, x, sparse="scipy").toarray().reshape(4, 6, 4, 6)
     np.testing.assert_allclose(np.stack([blocks[i, :, i] for i in range(4)]), expected)
     assert np.count_nonzero(blocks) == np.count_nonzero(expected)
-    with pytest.raises(ValueError, match=r"mode='forward' is not for a batch in which examples depend on each other"):
+    with pytest.raises(
+        ValueError, match=r"mode='forward' is not supported for a batch whose examples depend on each other"
+    ):
         tape.sparsity(mixed, x, batch=True, mode="forward")
     with pytest.raises(ValueError, match=r"made with batch=True, for tape.batch_jacobian, not tape.jacobian"):
         tape.jacobian(y, x, sparse=plans["reverse"])

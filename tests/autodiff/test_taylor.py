@@ -408,7 +408,7 @@ def test_an_operand_that_a_program_did_not_return():
 def test_programs_that_are_one_op_are_refused(function, op):
     x = tf.constant(2.0, tf.float64)
     tape, y = recorded(function, x, persistent=True)
-    with pytest.raises(NotImplementedError, match=rf"a single op in its place \({op}\)"):
+    with pytest.raises(NotImplementedError, match=rf"this tape recorded a single op \({op}\)"):
         tape.taylor(y, x, 2)
     assert tape.gradient(y, x) is not None, "the tape is as it was"
 
@@ -476,13 +476,21 @@ def test_a_memory_limit():
     [
         (lambda tape, y, x: tape.taylor(y, x, -1), ValueError, "`order` is between 0 and 170; received -1"),
         (lambda tape, y, x: tape.taylor(y, x, 171), ValueError, "received 171"),
-        (lambda tape, y, x: tape.taylor(y, x, 2.0), TypeError, "`order` is the number of derivatives, an int"),
-        (lambda tape, y, x: tape.taylor(y, x, True), TypeError, "an int; received True"),
+        (lambda tape, y, x: tape.taylor(y, x, 2.0), TypeError, "`order` must be an int, the number of derivatives"),
+        (lambda tape, y, x: tape.taylor(y, x, True), TypeError, "an int, .*; received True"),
         (lambda tape, y, x: tape.taylor(y, 3.0, 1), TypeError, "`sources` should be one Tensor or Variable"),
         (lambda tape, y, x: tape.taylor(3.0, x, 1), TypeError, "`target` should be one Tensor or Variable"),
-        (lambda tape, y, x: tape.taylor(y, x, 1, tf.ones([2], tf.float64)), ValueError, "has the shape of its source"),
+        (
+            lambda tape, y, x: tape.taylor(y, x, 1, tf.ones([2], tf.float64)),
+            ValueError,
+            "must have the shape of its source",
+        ),
         (lambda tape, y, x: tape.taylor(y, x, 1, [x]), (ValueError, TypeError), "structure"),
-        (lambda tape, y, x: tape.laplacian(y[:2], x, batch=True), ValueError, "first axis of target and source counts"),
+        (
+            lambda tape, y, x: tape.laplacian(y[:2], x, batch=True),
+            ValueError,
+            "target and source must have the same first dimension",
+        ),
         (lambda tape, y, x: tape.laplacian(y, tf.constant([1, 2])), ValueError, "its dtype is int32"),
     ],
 )

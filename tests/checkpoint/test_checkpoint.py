@@ -265,7 +265,7 @@ def test_write_callbacks(tmp_path):
     with pytest.raises(KeyError):
         checkpoint.save(tmp_path / "s", tf.train.CheckpointOptions(experimental_write_callbacks=[fails]))
     assert tf.train.latest_checkpoint(tmp_path) == f"{tmp_path}/s-2"  # written before, and not lost
-    with pytest.raises(AssertionError, match="at most the path"):
+    with pytest.raises(AssertionError, match="at most one parameter, the path"):
         tf.train.CheckpointOptions(experimental_write_callbacks=[lambda path, more: None])
     with pytest.raises(TypeError, match="3 is not a callable object"):
         tf.train.CheckpointOptions(experimental_write_callbacks=[3])

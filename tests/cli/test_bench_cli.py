@@ -61,11 +61,11 @@ def test_json_is_all_that_is_printed(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["swim"], "no workload 'swim'; there are chain, "),
-        (["--rounds", "0"], "'0' is not a number above zero"),
-        (["--rounds", "1.5"], "'1.5' is not a number above zero"),
-        (["--seconds", "nan"], "'nan' is not a number above zero"),
-        (["hess", "--only", "gradtape,abacus"], "not here to be measured: abacus"),
+        (["swim"], "no workload 'swim'; choose from chain, "),
+        (["--rounds", "0"], "'0' is not a positive number"),
+        (["--rounds", "1.5"], "'1.5' is not a positive number"),
+        (["--seconds", "nan"], "'nan' is not a positive number"),
+        (["hess", "--only", "gradtape,abacus"], "cannot measure abacus"),
     ],
 )
 def test_wrong_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,7 @@ def test_files_that_hide_packages(findings: dict[str, Any], tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     assert "hides" not in problems(findings)
     (tmp_path / "numpy.py").touch()
-    assert "numpy.py in this folder hides the package numpy" in problems(findings)
+    assert "numpy.py in this directory shadows the package numpy" in problems(findings)
 
 
 def test_slow_and_failed_imports(findings: dict[str, Any]) -> None:
@@ -164,7 +164,7 @@ def test_slow_and_failed_imports(findings: dict[str, Any]) -> None:
 
 def test_another_version_is_installed(findings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_version", lambda name: "0.0.1")
-    assert "and 0.0.1 is what is installed" in problems(findings)
+    assert "but 0.0.1 is installed" in problems(findings)
 
 
 def test_imports_are_timed_in_fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:

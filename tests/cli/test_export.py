@@ -134,7 +134,7 @@ def test_what_cannot_be_exported(tmp_path, capsys):
     assert main(["export", str(MODELS / "vocabulary"), "--to", "numpy", "-o", str(tmp_path / "v.py")]) == 1
     assert "cannot be exported as numpy" in capsys.readouterr().err
     assert main(["export", str(MODELS / "affine"), "--to", "numpy", "--signature", "other"]) == 1
-    assert "has no signature 'other'; there are serving_default" in capsys.readouterr().err
+    assert "has no signature 'other'; choose from serving_default" in capsys.readouterr().err
     assert main(["export", str(tmp_path / "none"), "--to", "numpy"]) == 1
     assert "is neither a SavedModel nor" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

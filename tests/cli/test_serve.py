@@ -328,7 +328,7 @@ def test_ten_thousand_requests_from_32_connections(server, signature):
 
 def test_the_command_says_what_is_wrong(tmp_path, capsys):
     assert main(["serve", str(tmp_path)]) == 1
-    assert "holds no SavedModel" in capsys.readouterr().err
+    assert "contains neither a SavedModel nor directories 1, 2, ..." in capsys.readouterr().err
     assert main(["serve", str(MODELS / "affine"), "--name", "a/b"]) == 2
     assert "is no name for a model" in capsys.readouterr().err
 

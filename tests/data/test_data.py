@@ -589,7 +589,7 @@ def test_a_function_that_reads_a_dataset_runs_eagerly(caplog):
 
     dataset = Dataset.range(4)
     assert int(epoch(dataset)) == 7
-    assert "The function 'epoch' runs eagerly. A dataset is read in" in caplog.text
+    assert "The function 'epoch' runs eagerly. 'epoch' reads a dataset" in caplog.text
     assert int(epoch(dataset)) == 13
     assert compiled == [True]
     iterator = iter(dataset)

@@ -119,7 +119,7 @@ MISUSES = {
         ValueError,
         "Invalid reduction dimension 0 for input with 0 dimensions",
     ),
-    "axis of a structure": (lambda: two.reduce("SUM", {"a": per_replica()}, 0), TypeError, "Expected a"),
+    "axis of a structure": (lambda: two.reduce("SUM", {"a": per_replica()}, 0), TypeError, "Expected one tensor per"),
     "sum of strings": (
         lambda: two.reduce("SUM", per_replica(lambda c: tf.constant("a")), None),
         tf.errors.InvalidArgumentError,

@@ -580,7 +580,7 @@ def test_a_dataset_that_is_saved_again_while_it_is_read(tmp_path):
     assert [int(x) for x in iterator] == [1, 2, 3, 4]  # what was opened stays
     assert [int(x) for x in loaded] == list(range(10, 17))
     tf.data.Dataset.from_tensor_slices(["a"]).save(tmp_path / "d")
-    with pytest.raises(tf.errors.FailedPreconditionError, match="replaced by a dataset with other elements"):
+    with pytest.raises(tf.errors.FailedPreconditionError, match="replaced by a dataset with different elements"):
         next(iter(loaded))
 
 

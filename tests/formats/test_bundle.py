@@ -166,7 +166,11 @@ def test_leaves_only_its_two_files(tmp_path, saved):
     ("tensors", "error", "match"),
     [
         ({"a": np.ones(3), "b": np.array(["2020-01-01"], "M8[D]")}, TypeError, "The tensor b cannot be saved: Cannot"),
-        ({"a": np.array([b"x", 3], object)}, TypeError, "The tensor a cannot be saved: strings are bytes, .* holds 3"),
+        (
+            {"a": np.array([b"x", 3], object)},
+            TypeError,
+            "The tensor a cannot be saved: strings must be bytes, .* contains 3",
+        ),
         ({"": np.ones(3)}, ValueError, "needs a name"),
     ],
     ids=["dtype", "objects", "name"],
@@ -238,10 +242,10 @@ def test_a_folder_in_the_way(tmp_path):
 @pytest.mark.parametrize(
     ("name", "help_"),
     [
-        ("nowhere/x", "There is no checkpoint in the folder"),
-        ("other", "The checkpoints in that folder are 'saved'"),
+        ("nowhere/x", "There is no checkpoint in the directory"),
+        ("other", "The checkpoints in that directory are 'saved'"),
         ("saved.index", r"Give the path without '\.index'"),
-        ("", "This is a folder: tf.train.latest_checkpoint"),
+        ("", "This is a directory: tf.train.latest_checkpoint"),
     ],
 )
 def test_no_such_checkpoint(saved, tmp_path, name, help_):
@@ -357,11 +361,15 @@ def entry(dtype=1, shape=(2,), size=8, values=bytes(8), **more):
         ),
         ([HEADER, (b"a", b"\xff")], errors.DataLossError, "^Entry for key a not parseable"),
         ([HEADER, (b"a", wire.encode([(2, 3)]))], errors.DataLossError, "not parseable. Field 2 should be a message"),
-        ([HEADER, (b"a", wire.encode([(5, -1)]))], errors.DataLossError, "not parseable. Field 5 should be a number"),
+        (
+            [HEADER, (b"a", wire.encode([(5, -1)]))],
+            errors.DataLossError,
+            "not parseable. Field 5 should be a nonnegative number",
+        ),
         ([HEADER, entry(size=4)], errors.DataLossError, "^Invalid size .* key a; stored size 4; expected size 8"),
         ([HEADER, entry(dtype=7, shape=(9,))], errors.DataLossError, "stored size 8; expected size is at least 13"),
-        ([HEADER, entry(dtype=77)], errors.UnimplementedError, "dtype number 77, which gradtape does not have"),
-        ([HEADER, entry(dtype=20)], errors.UnimplementedError, "dtype number 20, which gradtape does not have"),
+        ([HEADER, entry(dtype=77)], errors.UnimplementedError, "dtype number 77, which gradtape does not support"),
+        ([HEADER, entry(dtype=20)], errors.UnimplementedError, "dtype number 20, which gradtape does not support"),
         ([HEADER, entry(fields=[(7, [(1, [])])])], errors.DataLossError, "slice of the tensor a is missing"),
     ],
 )
@@ -459,9 +467,9 @@ def test_foreign_bytes_are_a_message_or_an_error(data):
     ("data", "match"),
     [
         ("08", "end within the number at byte 1"),
-        ("0a05aabb", "Field 1 should have 5 bytes, of which 2 are there"),
-        ("0d010203", "Field 1 should have 4 bytes, of which 3 are there"),
-        ("0e", "Field 1 is of the unknown kind 6"),
+        ("0a05aabb", "Field 1 should have 5 bytes, but only 2 are present"),
+        ("0d010203", "Field 1 should have 4 bytes, but only 3 are present"),
+        ("0e", "Field 1 has the unknown wire type 6"),
         ("0b 0801", "The group 1 does not end"),
         ("0b 14", "The group 2 ends, but has not begun"),
         ("0c", "The group 1 ends, but has not begun"),

@@ -415,7 +415,7 @@ def test_links_to_devices_and_to_themselves(tmp_path):
         tf.train.load_checkpoint(str(tmp_path / "loop"))
     with pytest.raises(ValueError, match="Invalid checkpoint state"):
         tf.train.latest_checkpoint(tmp_path)
-    with pytest.raises(tf.errors.DataLossError, match="describes no dataset"):
+    with pytest.raises(tf.errors.DataLossError, match="does not describe a dataset"):
         tf.data.Dataset.load(tmp_path)
     with pytest.raises(tf.errors.DataLossError, match="corrupted record at 0"):
         list(tf.data.TFRecordDataset("/dev/zero"))
@@ -440,7 +440,7 @@ def test_a_cache_that_is_cut_is_not_taken_for_a_shorter_one(tmp_path):
     data = (tmp_path / "cache.data").read_bytes()
     record = (len(data) - 16 - 2) // 100
     (tmp_path / "cache.data").write_bytes(data[: 60 * record])
-    with pytest.raises(tf.errors.DataLossError, match="has 60 elements, and the end is missing"):
+    with pytest.raises(tf.errors.DataLossError, match="has 60 elements, but the end is missing"):
         list(cached)
 
 
@@ -448,7 +448,7 @@ def test_a_compressed_file_without_its_end(tmp_path):
     path = tmp_path / "records"
     path.write_bytes(gzip.compress(b"line\n" * 1000)[:-8])
     found = []
-    with pytest.raises(tf.errors.DataLossError, match="truncated: the compressed data has no end"):
+    with pytest.raises(tf.errors.DataLossError, match="truncated: the end of the compressed data is missing"):
         found.extend(tf.data.TextLineDataset(str(path), "GZIP"))
     assert len(found) <= 1000
 
@@ -467,7 +467,7 @@ def test_a_compressed_file_without_its_end(tmp_path):
 def test_descriptions_that_describe_nothing(tmp_path, text):
     tf.data.Dataset.range(3).save(tmp_path / "saved")
     (tmp_path / "saved" / "dataset_spec.json").write_text(text)
-    with pytest.raises(tf.errors.DataLossError, match="is damaged: it describes no dataset"):
+    with pytest.raises(tf.errors.DataLossError, match="is damaged: it does not describe a dataset"):
         tf.data.Dataset.load(tmp_path / "saved")
 
 
@@ -513,7 +513,9 @@ def test_listed_values(dtype, number, field, data, want):
 
 @pytest.mark.parametrize("size", [7, 8, 16])
 def test_content_has_to_fit_the_shape(size):
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"Cannot parse tensor from proto: {size} bytes are no"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=f"Cannot parse tensor from proto: {size} bytes do not hold float32"
+    ):
         tf.io.parse_tensor(tensor_message(1, (3,), (4, bytes(size))), tf.float32)
 
 

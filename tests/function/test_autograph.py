@@ -242,7 +242,7 @@ def read_before_it_is_set(x):
         (another_dtype, TypeError, "'y' has dtype float32 in the main branch, but dtype int32 in the else branch"),
         (another_shape, ValueError, r"'y' has shape \(2,\) in the main branch, but shape \(3,\) in the else branch"),
         (another_structure, TypeError, "'y' does not have the same nested structure in the main and else branches"),
-        (another_object, TypeError, "'y' is a string, which no compiled program can choose"),
+        (another_object, TypeError, "'y' is a string, which a compiled program cannot select"),
         (no_return, ValueError, "A value must also be returned from the else branch"),
         (another_dtype_in_a_loop, TypeError, "'n' has dtype int32 before the loop, but dtype float32 after one"),
         (another_shape_in_a_loop, ValueError, r"'y' has shape \(1,\) before the loop, but shape \(2,\) after one"),

@@ -167,7 +167,7 @@ def test_functions_return_tensors(value, within):
 
 
 def test_jit_compile_is_a_truth_value():
-    with pytest.raises(TypeError, match=r"jit_compile is True .* Received: 'no'"):
+    with pytest.raises(TypeError, match=r"jit_compile must be True .* Received: 'no'"):
         tf.function(lambda x: x, jit_compile="no")
 
 

@@ -107,7 +107,7 @@ def test_python_functions_of_unknown_size() -> None:
 
 def test_xla_refuses() -> None:
     pytest.importorskip("jax")
-    with pytest.raises(TypeError, match="XLA has numbers only"):
+    with pytest.raises(TypeError, match="XLA supports only numbers"):
         tf.function(tf.strings.lower, jit_compile=True)(tf.constant("A"))
 
 

@@ -420,7 +420,7 @@ def test_a_detailed_summary_shows_passes_memory_and_statements() -> None:
     assert "nodes after each pass" not in f.summary()
     text = f.summary(detailed=True)
     assert "nodes after each pass: traced 10, common subexpressions 7, algebra 7, dead code 7" in text
-    assert "memory: 16.0 kB at the same time, 2 results in memory of values that have ended" in text
+    assert "memory: 16.0 kB at the peak, 2 results reuse memory of values that are no longer needed" in text
     assert "matmul(a0, a1, adjoint_x=False, adjoint_y=False)  # float32[64,32]" in text
     assert "tanh(v3, out=v3)  # float32[64,32]" in text
 
@@ -432,4 +432,4 @@ def test_programs_for_sizes_of_unknown_dimensions_reuse_memory() -> None:
 
     for _ in range(2):
         f(tf.ones([64, 32]))
-    assert "3 results in memory of values that have ended" in f.summary(detailed=True)
+    assert "3 results reuse memory of values that are no longer needed" in f.summary(detailed=True)

@@ -387,7 +387,7 @@ def test_the_guide_took_gradients_through_an_integer():
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = x * x
-    check(tape, y, x, Reason.DTYPE, said="x is int32", fix="3.0 in place of 3")
+    check(tape, y, x, Reason.DTYPE, said="x is int32", fix="3.0 instead of 3")
 
 
 def test_a_string_and_a_boolean():
@@ -470,7 +470,7 @@ def test_stop_gradient(lines):
     x = tf.Variable(2.0)
     with tf.GradientTape(lines=lines) as tape:
         y = tf.stop_gradient(x * x) * 3.0
-    check(tape, y, x, Reason.STOP_GRADIENT, fix="Leave it out")
+    check(tape, y, x, Reason.STOP_GRADIENT, fix="Remove it where you need the gradient")
 
 
 @LINES
@@ -552,7 +552,9 @@ def test_the_guide_only_a_branch_depended_on_it(lines):
     assert float(tape.gradient(result, v0)) == 1.0
     assert tape.gradient(result, v1) is None
     assert tape.explain(result, v1).reason is Reason.NEVER_READ
-    found = check(tape, result, x, Reason.BRANCH_ONLY, said="decided", fix="sigmoid")
+    found = check(
+        tape, result, x, Reason.BRANCH_ONLY, said="only determined which branch runs at test_explain.py", fix="sigmoid"
+    )
     assert [step.op for step in found.path] == ["greater"]
     assert "if x > 0.0" in str(found)
 
@@ -571,7 +573,7 @@ def test_unrelated(lines):
     with tf.GradientTape(lines=lines) as tape:
         x * 2.0
         y = w * w
-    check(tape, y, x, Reason.UNRELATED, said="none of them leads to y", fix="unconnected_gradients='zero'")
+    check(tape, y, x, Reason.UNRELATED, said="1 op used x, but not to compute y", fix="unconnected_gradients='zero'")
 
 
 def test_watched_and_never_used():
@@ -744,7 +746,7 @@ def test_a_target_with_axes_is_summed():
     x = tf.Variable([1.0, 2.0, 3.0])
     with tf.GradientTape() as tape:
         y = x * x
-    assert any("y has shape (3,): gradient() is of the sum" in note for note in tape.explain(y, x).notes)
+    assert any("y has shape (3,): gradient() differentiates the sum" in note for note in tape.explain(y, x).notes)
 
 
 def test_several_targets():
@@ -822,7 +824,7 @@ def test_the_text_reads_well():
         y = np.mean(x2)
     text = str(tape.explain(tf.constant(y), x))
     lines = text.splitlines()
-    assert lines[0] == "x: no gradient: computed after the tape had stopped recording"
+    assert lines[0] == "x: no gradient: computed after the tape stopped recording"
     with tf.GradientTape() as tape:
         x2 = x**2
         y = tf.constant(np.mean(x2))
@@ -831,7 +833,7 @@ def test_the_text_reads_well():
     assert lines[1] == "  path: x → pow (2, 2)"
     assert lines[2].startswith("  why:  The value left the library through np.mean at test_explain.py:")
     assert any(line.startswith("  line: test_explain.py:") for line in lines)
-    assert lines[-1] == "  fix:  Use tf.reduce_mean in place of np.mean: tapes record it."
+    assert lines[-1] == "  fix:  Use tf.reduce_mean instead of np.mean: tapes record it."
     assert max(map(len, lines)) <= 100
     assert repr(tape.explain(y, x)) == str(tape.explain(y, x))
 

@@ -459,6 +459,6 @@ def test_the_name_of_a_file_decides_its_form(tmp_path, name, start):
 
 def test_a_form_that_is_unknown_is_refused(tmp_path):
     tape, _, _ = small()
-    with pytest.raises(ValueError, match=r"not '\.png': use a name that ends in \.html"):
+    with pytest.raises(ValueError, match=r"not '\.png': use a file name that ends in \.html"):
         tape.show(tmp_path / "a.png")
     assert not list(tmp_path.iterdir())

@@ -180,7 +180,7 @@ def test_custom_gradients_and_functions_of_the_user():
 def test_profile_needs_a_profiled_tape():
     with tf.GradientTape() as tape:
         pass
-    with pytest.raises(RuntimeError, match=r"not profiled. Make it with GradientTape\(profile=True\)"):
+    with pytest.raises(RuntimeError, match=r"not profiled. Create it with GradientTape\(profile=True\)"):
         tape.profile()
     with pytest.raises(RuntimeError, match="has not recorded anything yet"):
         tf.GradientTape(profile=True).profile()

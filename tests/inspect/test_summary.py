@@ -43,7 +43,7 @@ def test_summary_prints_an_aligned_table():
     assert lines[1].split() == ["#", "op", "output", "dtype", "saved", "used"]
     column = lines[1].index("output")
     assert lines[3][column:].startswith("(8, 16)")
-    assert lines[-1] == "The target was made from 4 of 5 ops."
+    assert lines[-1] == "The target depends on 4 of 5 ops."
     assert repr(tape.summary(z)) == str(tape.summary(z))
 
 
@@ -166,7 +166,7 @@ def test_a_used_up_tape_keeps_nothing():
     tape.gradient(z, x)
     assert tape.nbytes == 0
     assert tf.GradientTape().nbytes == 0
-    assert "Nothing is kept: the tape is used up." in str(tape.memory_report())
+    assert "The tape keeps nothing: it is used up." in str(tape.memory_report())
 
 
 def test_closures_of_custom_gradients_count():

@@ -208,7 +208,7 @@ def test_truths_and_single_elements():
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"same shape, but for axis 0. Received: shapes \[\(4, 5\), \(5, 4\)\]"):
+    with pytest.raises(ValueError, match=r"same shape, except for axis 0. Received: shapes \[\(4, 5\), \(5, 4\)\]"):
         ops.concatenate([sparse(), ops.transpose(sparse())], axis=0)
 
 

@@ -301,16 +301,24 @@ def test_one_problem_of_a_batch_that_does_not_converge_is_counted():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: tf.autodiff.root(lambda x: x, 1), TypeError, "real floating tensors: received int32"),
+        (lambda: tf.autodiff.root(lambda x: x, 1), TypeError, "real floating-point tensors; received int32"),
         (lambda: tf.autodiff.root(lambda x: x, tf.constant(1j)), TypeError, "received complex128"),
         (lambda: tf.autodiff.root(lambda x: x[:1], tf.ones(2)), ValueError, r"shape and dtype of x0, \(2,\)"),
         (lambda: tf.autodiff.root(3, tf.ones(2)), TypeError, "should be callable"),
-        (lambda: tf.autodiff.root(lambda x: x, tf.ones(2), method="hybr"), ValueError, "method is one of 'newton'"),
-        (lambda: tf.autodiff.root(lambda x: x, tf.ones(2), linear_solver="lu"), ValueError, "linear_solver is one of"),
+        (
+            lambda: tf.autodiff.root(lambda x: x, tf.ones(2), method="hybr"),
+            ValueError,
+            "method must be one of 'newton'",
+        ),
+        (
+            lambda: tf.autodiff.root(lambda x: x, tf.ones(2), linear_solver="lu"),
+            ValueError,
+            "linear_solver must be one of 'auto'",
+        ),
         (lambda: tf.autodiff.root(lambda x: x, tf.ones(2), batch_dims=2), ValueError, "batch_dims=2"),
-        (lambda: tf.autodiff.root(lambda x: x, []), ValueError, "x0 has no tensors"),
-        (lambda: tf.autodiff.minimize(lambda x: x, tf.ones(2)), ValueError, "returns a scalar"),
-        (lambda: tf.autodiff.implicit(lambda x: x, "maximum"), ValueError, "kind is one of 'root'"),
+        (lambda: tf.autodiff.root(lambda x: x, []), ValueError, "x0 contains no tensors"),
+        (lambda: tf.autodiff.minimize(lambda x: x, tf.ones(2)), ValueError, "must return a scalar"),
+        (lambda: tf.autodiff.implicit(lambda x: x, "maximum"), ValueError, "kind must be one of 'root'"),
         (lambda: tf.autodiff.implicit(None), TypeError, "should be callable"),
     ],
 )

@@ -77,9 +77,9 @@ def test_mistakes():
         test = tf.reduce_sum(w)
     with pytest.raises(tf.errors.ConvergenceError, match=r"not positive definite.*damping"):
         tf.autodiff.influence(tape, losses, test, w)
-    with pytest.raises(ValueError, match="losses is a vector"):
+    with pytest.raises(ValueError, match="losses must be a vector"):
         tf.autodiff.influence(tape, test, test, w)
-    with pytest.raises(ValueError, match="reduction is 'mean' or 'sum'"):
+    with pytest.raises(ValueError, match="reduction must be 'mean' or 'sum'"):
         tf.autodiff.kfac_factors(tape, test, [], reduction="max")
     with pytest.raises(ValueError, match="no product or convolution with the kernel"):
         tf.autodiff.kfac_factors(tape, test, [w])

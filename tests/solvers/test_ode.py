@@ -181,23 +181,35 @@ def test_an_equation_that_does_not_come_to_the_end(compiled):
     def explode():
         return tf.autodiff.odeint(lambda t, y: y * y, tf.constant(1.0, tf.float64), [0.0, 2.0], max_steps=30)
 
-    with pytest.raises(tf.errors.ConvergenceError, match=r"share of the interval left is 0.5.*max_steps"):
+    with pytest.raises(tf.errors.ConvergenceError, match=r"fraction of the interval that is left is 0.5.*max_steps"):
         (tf.function(explode, jit_compile=False) if compiled else explode)()
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda f: tf.autodiff.odeint(f, 1, [0.0, 1.0]), TypeError, "y0 is made of real floating tensors"),
+        (lambda f: tf.autodiff.odeint(f, 1, [0.0, 1.0]), TypeError, "y0 must consist of real floating-point tensors"),
         (lambda f: tf.autodiff.odeint(f, 1.0, [0.0]), ValueError, "at least two times"),
-        (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0, 1.0]), ValueError, "should increase, or decrease"),
+        (
+            lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0, 1.0]),
+            ValueError,
+            "must be strictly increasing or strictly decreasing",
+        ),
         (
             lambda f: tf.autodiff.odeint(f, 1.0, tf.constant([0.0, 1.0], tf.float64)),
             ValueError,
-            "t has the dtype of y0",
+            "t must have the dtype of y0",
         ),
-        (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], method="euler"), ValueError, "method is one of 'dopri5'"),
-        (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], adjoint="none"), ValueError, "adjoint is one of"),
+        (
+            lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], method="euler"),
+            ValueError,
+            "method must be one of 'dopri5'",
+        ),
+        (
+            lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], adjoint="none"),
+            ValueError,
+            "adjoint must be one of 'discrete'",
+        ),
         (lambda f: tf.autodiff.odeint(None, 1.0, [0.0, 1.0]), TypeError, "func should be callable"),
         (lambda f: tf.autodiff.odeint(lambda t, y: [y, y], 1.0, [0.0, 1.0]), (ValueError, TypeError), "structure"),
     ],

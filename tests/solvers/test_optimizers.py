@@ -223,16 +223,20 @@ def test_after_an_error_variables_have_the_values_of_the_last_iteration(optimize
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda x: tf.train.LBFGS().minimize(lambda: x * 1.0, [x]), ValueError, "The loss should be a scalar"),
+        (lambda x: tf.train.LBFGS().minimize(lambda: x * 1.0, [x]), ValueError, "The loss must be a scalar"),
         (lambda x: tf.train.LBFGS().minimize(3.0, [x]), TypeError, "function without arguments"),
         (lambda x: tf.train.LBFGS().minimize(lambda: 3.0, []), ValueError, "No variables provided"),
-        (lambda x: tf.train.LBFGS().minimize(lambda: x[0], [tf.constant(1.0)]), TypeError, "floating tf.Variables"),
+        (
+            lambda x: tf.train.LBFGS().minimize(lambda: x[0], [tf.constant(1.0)]),
+            TypeError,
+            "floating-point tf.Variables",
+        ),
         (lambda x: tf.train.LBFGS(history_size=0), ValueError, "at least 1"),
         (lambda x: tf.train.LevenbergMarquardt().minimize(lambda: x[:1], [x]), ValueError, "as many residuals"),
         (
             lambda x: tf.function(lambda: tf.train.LBFGS().minimize(lambda: x[0], [x]).loss, jit_compile=True)(),
             RuntimeError,
-            "outside of tf.function",
+            "outside tf.function",
         ),
     ],
 )

@@ -247,7 +247,7 @@ def test_sparse_elements_in_files(tmp_path):
     assert shown([x for x, _ in loaded]) == ROWS
     assert loaded.element_spec == rows.element_spec
     dense = Dataset.from_tensors((tf.ones([2]), "a")).cache(str(tmp_path / "cache"))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Component 0 is of another kind"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Component 0 has another type"):
         list(dense)
 
 

@@ -103,7 +103,7 @@ def test_what_fails(case, name):
 
 
 def test_a_failure_says_where(case):
-    with pytest.raises(AssertionError, match=r"not close at 1 of 4 places.\n  at \[1, 0\]: .*3.0.* and .*5.0"):
+    with pytest.raises(AssertionError, match=r"not close at 1 of 4 positions.\n  at \[1, 0\]: .*3.0.* and .*5.0"):
         case.assertAllClose(tf.constant([[1.0, 2.0], [3.0, 4.0]]), [[1.0, 2.0], [5.0, 4.0]])
     with pytest.raises(AssertionError, match=r"at \['a'\]\[1\]"):
         case.assertAllClose({"a": [tf.zeros([2]), tf.zeros([3])]}, {"a": [tf.zeros([2]), tf.ones([3])]})

@@ -266,17 +266,20 @@ def jax_device(device: Device) -> Any:
     there = logical_devices()
     kinds = dict.fromkeys(d.kind for d in there)
     advice = (
-        "JAX, which gradtape reaches other devices through, finds none of this kind here: pip install 'jax[cuda12]' "
-        "brings support for NVIDIA's."
+        (
+            "gradtape uses other devices through JAX, which finds none of this kind: pip install 'jax[cuda12]' adds "
+            "support for NVIDIA GPUs."
+        )
         if has_jax()
-        else f"Other devices than the processor need JAX: {errors.install('xla')}."
+        else f"Devices other than the CPU need JAX: {errors.install('xla')}."
     )
     raise errors.InvalidArgumentError(
         None,
         None,
         f"Could not satisfy device specification '{device.name}'. enable_soft_placement={int(_soft_placement)}. "
-        f"Supported device types [{', '.join(kinds)}]. All available devices [{', '.join(d.name for d in there)}]. "
-        f"{advice} tf.config.set_soft_device_placement(True) runs such code on the processor instead.",
+        f"Supported device types [{', '.join(kinds)}]. All available devices "
+        f"[{', '.join(d.name for d in there)}]. {advice} tf.config.set_soft_device_placement(True) runs such code "
+        "on the CPU instead.",
     )
 
 
@@ -452,7 +455,7 @@ def _graph_mode_of_environment() -> None:
     named = os.environ.get("GRADTAPE_LAZY")
     if named is not None:
         if named not in ("0", "1"):
-            raise ValueError(f"The environment variable GRADTAPE_LAZY is '0' or '1'. Received {named!r}.")
+            raise ValueError(f"The environment variable GRADTAPE_LAZY must be '0' or '1'. Received {named!r}.")
         set_graph_mode("auto" if named == "1" else "off")
 
 

@@ -361,7 +361,7 @@ def _traced_as(kind: type[Exception], error: Error) -> Error:
 def mismatched_dtypes(op: str, expected: Any, received: Any) -> InvalidArgumentError:
     message = (
         f"cannot compute {op} as input #1(zero-based) was expected to be a {expected.word} tensor but is a "
-        f"{received.word} tensor. Tensors are never promoted silently: use tf.cast on one of them."
+        f"{received.word} tensor. gradtape never converts dtypes silently: use tf.cast on one of them."
     )
     return _traced_as(TypeError, invalid_argument(message, op))
 
@@ -387,7 +387,7 @@ def unsupported_dtype(
     words = allowed if " " in allowed or len(allowed) > 6 else ", ".join(_WORDS[k] for k in allowed if k in _WORDS)
     message = (
         f"Value for attr '{attr}' of {dtype.word} is not in the list of allowed values{words and ': ' + words}. "
-        f"{op} does not take {dtype.name}: {advice}"
+        f"{op} does not accept {dtype.name}: {advice}"
     )
     return _traced_as(TypeError, invalid_argument(message, op))
 
@@ -398,8 +398,8 @@ def no_kernel(op: str, dtype: Any, traced: type[Exception] | None = None) -> Not
     `traced` is the class of what a trace finds out before: wrong shapes, say.
     """
     message = (
-        f"Could not find device for node: {{{{node {op}}}}} = {op}[T=DT_{dtype.word.upper()}]. "
-        f"{op} does not take {dtype.name}: use tf.cast first. [Op:{op}]"
+        f"Could not find device for node: {{{{node {op}}}}} = {op}[T=DT_{dtype.word.upper()}]. {op} does not accept "
+        f"{dtype.name}: use tf.cast first. [Op:{op}]"
     )
     return _traced_as(traced or InvalidArgumentError, NotFoundError(None, None, message))
 
@@ -437,7 +437,7 @@ def install(extra: str) -> str:
     """
     if extra in ("all", "cuda", "keras", "xla") and sys.version_info < NEEDS_PYTHON:
         have, needed = (".".join(map(str, v[:2])) for v in (sys.version_info, NEEDS_PYTHON))
-        return f"gradtape[{extra}] needs Python {needed} or newer, and this is Python {have}"
+        return f"gradtape[{extra}] needs Python {needed} or newer, but this is Python {have}"
     return f"pip install 'gradtape[{extra}]'"
 
 

@@ -22,7 +22,7 @@ generation = 0
 """How many times this process and those that it comes from were forked: another number in a child."""
 
 ADVICE = (
-    "This process was forked from one in which XLA was running, and XLA's threads do not exist here. Start processes "
+    "This process was forked from one in which XLA was running; XLA's threads do not exist here. Start processes "
     "with multiprocessing.get_context('spawn') instead."
 )
 

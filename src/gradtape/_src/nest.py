@@ -334,7 +334,7 @@ def _signature(named_tuple: Any) -> tuple[str, Any]:
 
 def _push(stack: list[Any], frame: Any) -> None:
     if len(stack) > _MAX_DEPTH:
-        raise RecursionError(f"The structure contains itself, or is more than {_MAX_DEPTH} levels deep.")
+        raise RecursionError(f"The structure contains itself or is more than {_MAX_DEPTH} levels deep.")
     stack.append(frame)
 
 

@@ -9,12 +9,13 @@ __all__ = ["missing", "missing_sentence", "reason", "reason_within"]
 # The first pattern that fits. A name that is missing without a reason here is an omission.
 REASONS = [
     (r"tf\.(compat\.v1\.)?contrib$", "it was removed in TensorFlow 2; its layers are in tf.keras.layers"),
-    (r"tf\.(compat\.v1\.)?estimator$", "it was removed from TensorFlow in 2.16; use tf.keras, or a loop of your own"),
+    (r"tf\.(compat\.v1\.)?estimator$", "it was removed from TensorFlow in 2.16; use tf.keras, or write a training "
+                                       "loop"),
     (r"tf\.(graph_util|mlir|nondifferentiable_batch_function)$", "for TensorFlow's own graphs"),
     (r"tf\.dtensor$", "use tf.experimental.dtensor"),
     (r"tf\.distribute\.", "for clusters of TensorFlow servers, which gradtape does not have"),
     (r"tf\.(TensorArraySpec|OptionalSpec)$",
-     "functions do not take values of this kind: use tf.TensorSpec for their tensors"),
+     "functions do not accept such values: use tf.TensorSpec for their tensors"),
     (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
      "use tf.data.Dataset.from_generator with a reader"),
     (r"tf\.data\.experimental\.parse_example_dataset$", "use dataset.map with tf.io.parse_example"),
@@ -26,15 +27,15 @@ REASONS = [
      "TensorFlow 1's managed sessions and queues; tf.compat.v1.Session runs graphs"),
     (r"train\.(ClusterDef|Coordinator|JobDef|Server|ServerDef)$", "servers of TensorFlow 1: see tf.distribute"),
     (r"train\.(CheckpointView|TrackableView)$", "use tf.train.list_variables and tf.train.load_variable"),
-    (r"train\.experimental\.(\w*Shard\w*)$", "gradtape decides how checkpoints are divided into files"),
+    (r"train\.experimental\.(\w*Shard\w*)$", "gradtape determines how checkpoints are divided into files"),
     (r"tf\.train\.\w*Optimizer$", "TensorFlow 1; tf.compat.v1.train has it, and tf.keras.optimizers newer ones"),
     (r"tf\.train\.\w+_decay(_restarts)?$", "TensorFlow 1; tf.compat.v1.train has it"),
     (r"tf\.debugging\.experimental$", "use tf.debugging.enable_check_numerics, tape.nan_origin and tape.profile"),
     (r"RNNCell", "use tf.keras.layers.RNN, whose cells Keras wraps"),
-    (r"LinearOperator", "a rare structure: use the matrix itself"),
-    (r"(?i)sparse|ragged|NoneTensorSpec|IndexedSlicesSpec", "a rare function of sparse or ragged tensors"),
+    (r"LinearOperator", "rarely used: use the matrix itself"),
+    (r"(?i)sparse|ragged|NoneTensorSpec|IndexedSlicesSpec", "a rarely used function on sparse or ragged tensors"),
     (r"(?i)quantiz|qu?int|fake_quant", "there are no quantized dtypes: tf.quantization simulates them"),
-    (r"compat\.v1\.layers|v1\.nn\.(rnn_cell|\w*_rnn)$", "gone from TensorFlow with Keras 2: use tf.keras.layers"),
+    (r"compat\.v1\.layers|v1\.nn\.(rnn_cell|\w*_rnn)$", "removed from TensorFlow with Keras 2: use tf.keras.layers"),
     (r"tf\.(queue|CriticalSection)$", "for threads of TensorFlow's runtime: use queue.Queue, threading.Lock"),
     (r"tf\.(import_graph_def|load_library|load_op_library|"
      r"sysconfig|tools|lite|security|estimator)$",
@@ -52,7 +53,7 @@ REASONS = [
     (r"bounding_box|proposals|non_max_suppression|glimpse", "detection tooling without a derivative"),
     (r"tf\.nn\.fixed_unigram_candidate_sampler$", "use tf.random.fixed_unigram_candidate_sampler"),
     (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|fractional_|"
-     r"with_space_to_batch|sobol", "rare, and without users so far"),
+     r"with_space_to_batch|sobol", "rarely used"),
 ]  # fmt: skip
 
 _FIRST = (

@@ -48,7 +48,7 @@ def _autograph_advice() -> str:
 
     if importlib.util.find_spec("malt") is not None:
         return ""
-    return f" Here AutoGraph is not installed: {errors.install('xla')}."
+    return f" AutoGraph is not installed: {errors.install('xla')}."
 
 
 class Reference:
@@ -249,8 +249,8 @@ class Tensor(Operators):
         value = self.array
         if type(value) is not ndarray and hasattr(value, "graph"):
             raise AttributeError(
-                f"'SymbolicTensor' object has no attribute 'numpy': it has no value while the function "
-                f"'{value.graph.name}' is being traced. Keep to tf operations, or use tf.numpy_function."
+                "'SymbolicTensor' object has no attribute 'numpy': it has no value while the function "
+                f"'{value.graph.name}' is being traced. Use tf operations, or tf.numpy_function."
             )
         if type(value) is not ndarray:  # others may hold what it was read from
             value = readable(value)
@@ -263,7 +263,7 @@ class Tensor(Operators):
         if active_stack() is not None:
             report_escape("NumPy", self.uid)
         if copy is False:
-            raise ValueError("A tensor's memory is never shared, because tensors never change: a copy is needed.")
+            raise ValueError("A tensor's memory is never shared, because tensors are immutable: a copy is needed.")
         value = np.array(self.array if type(self.array) is ndarray else readable(self.array))
         return value if dtype is None else value.astype(dtype, copy=False)
 
@@ -314,16 +314,18 @@ class Tensor(Operators):
             report_escape("bool()", self.uid)
         if type(self.array) is not ndarray and hasattr(self.array, "graph"):
             raise errors.OperatorNotAllowedInGraphError(
-                "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed: it has no value while the function "
-                f"'{self.array.graph.name}' is being traced. Use tf.cond, tf.where or tf.while_loop, or let AutoGraph "
-                "convert the `if`: it cannot if the source is not available, or autograph=False was given."
+                (
+                    "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed: it has no value while the "
+                    f"function '{self.array.graph.name}' is being traced. Use tf.cond, tf.where or tf.while_loop, or "
+                    "let AutoGraph convert the `if`, which needs the source code and autograph=True."
+                )
                 + _autograph_advice()
             )
         value = np.asarray(self.array)
         if value.size > 1:
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
-                f"Received a tensor of shape {self.shape}; tf.reduce_any or tf.reduce_all make one truth value of it."
+                f"Received a tensor of shape {self.shape}; use tf.reduce_any or tf.reduce_all."
             )
         return bool(value.size and value.item())
 
@@ -400,8 +402,8 @@ class Tensor(Operators):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError(
-            "'Tensor' object does not support item assignment. Tensors never change: use tf.tensor_scatter_nd_update, "
-            "tf.where, or a tf.Variable, whose slices have .assign."
+            "'Tensor' object does not support item assignment. Tensors are immutable: use "
+            "tf.tensor_scatter_nd_update, tf.where, or a tf.Variable, whose slices have .assign."
         )
 
     def __round__(self, digits: int | None = None) -> Any:
@@ -417,8 +419,8 @@ class Tensor(Operators):
 
 for _name in _NUMPY_STYLE:
     _reason = (
-        f"Tensor has no attribute '{_name}': tensors are not NumPy arrays. "
-        f"Use the function of the library (tf.transpose, tf.reshape, tf.cast, …) or .numpy().{_name}."
+        f"Tensor has no attribute '{_name}': tensors are not NumPy arrays. Use a function (tf.transpose, "
+        f"tf.reshape, tf.cast, …) or .numpy().{_name}."
     )
     setattr(Tensor, _name, _Absent(_reason))
 for _name in _GRAPH_ONLY:

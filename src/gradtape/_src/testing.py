@@ -69,13 +69,15 @@ def check_gradients(
     """
     unknown = [mode for mode in modes if mode not in MODES]
     if unknown:
-        raise ValueError(f"check_gradients knows the modes {', '.join(MODES)}, got {', '.join(map(repr, unknown))}.")
+        raise ValueError(
+            f"check_gradients supports the modes {', '.join(MODES)}; received {', '.join(map(repr, unknown))}."
+        )
     args = tuple(_packed(arg) for arg in args)
     values = [_checkable(leaf) for leaf in nest.flatten(args)]
     places = _places(args)
     floats = [i for i, value in enumerate(values) if value.dtype.kind in "fc"]
     if not floats:
-        raise ValueError("check_gradients needs an argument that is a floating or complex number.")
+        raise ValueError("check_gradients needs a floating-point or complex argument.")
 
     def function(*given: Tensor) -> list[Tensor]:
         """f of the floating arguments alone, its floating results as a list."""

@@ -47,7 +47,7 @@ Specs = tuple[bool, tuple[Spec, ...]]
 """Whether a primitive returns several outputs, and the shape and dtype of each."""
 
 Rule = Callable[..., Spec | Sequence[Spec] | None]
-"""A function of a call's arguments; None where they do not fit together: then the kernel raises its error."""
+"""A function of a call's arguments; None where they are not compatible: then the kernel raises its error."""
 
 rules: dict[str, Rule] = {}
 """By primitive, where there is a rule."""
@@ -65,7 +65,7 @@ def infer(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
     """What a call returns; evaluated once for every kind of call."""
     specs, pairs = _inferred(name, args, attrs)
     if pairs and not assume_same(pairs):
-        raise UnknownDimensionError(f"Whether sizes of the arguments of {name} are equal is not known: {pairs}.")
+        raise UnknownDimensionError(f"Cannot tell whether the sizes of the arguments of {name} are equal: {pairs}.")
     return specs
 
 
@@ -212,7 +212,7 @@ def _fitted_specs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Sp
     outputs = []
     for number, (shape, dtype) in enumerate(samples[0][1]):
         if any(len(specs[number][0]) != len(shape) for _, specs in samples):
-            raise UnknownDimensionError(f"The rank of what {name} returns depends on unknown dimensions.")
+            raise UnknownDimensionError(f"The rank of the result of {name} depends on unknown dimensions.")
         axes = [[(sizes, specs[number][0][axis]) for sizes, specs in samples] for axis in range(len(shape))]
         outputs.append((tuple([_fitted(name, axis, expressions) for axis in axes]), dtype))
     return several, tuple(outputs)
@@ -261,7 +261,7 @@ def _fitted(name: str, samples: Sequence[tuple[Mapping[str, int], int]], express
         unknown = next(e for e in expressions if str(e) == variable)
         linear = slope * (unknown - some[variable]) + linear
     if type(linear) is not Dimension or any(linear.evaluated(sizes) != n for sizes, n in samples):
-        raise UnknownDimensionError(f"The shape of what {name} returns depends on unknown dimensions.")
+        raise UnknownDimensionError(f"The shape of the result of {name} depends on unknown dimensions.")
     return linear
 
 

@@ -90,7 +90,7 @@ def _values(arrays: Sequence[Any], needed: bool) -> list[Any] | None:
         if not needed:
             return None
     raise TypeError(
-        "A check of values was called inside of jax.jit, where tensors are traced and have none. Use tf.function "
+        "A check of values was called inside jax.jit, where tensors are traced and have no values. Use tf.function "
         "instead of jax.jit, which checks them when the function runs, or check the results outside."
     )
 

@@ -146,7 +146,7 @@ class Dimension:
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def __index__(self) -> int:
-        raise UnknownDimensionError(f"The dimension {self} has no number while a function is traced.")
+        raise UnknownDimensionError(f"The size of the dimension {self} is unknown while a function is traced.")
 
     def evaluated(self, sizes: Mapping[str, Any]) -> Any:
         """The number, with these sizes of variables; a dimension where some are not among them."""
@@ -359,7 +359,7 @@ def root(difference: Dimension) -> tuple[str, int] | None:
 
 
 def _undecided(statement: str) -> UnknownDimensionError:
-    return UnknownDimensionError(f"Whether {statement} is not known while a function is traced.")
+    return UnknownDimensionError(f"Cannot tell whether {statement} while a function is traced.")
 
 
 def _terms(value: Any) -> Mapping[Monomial, int] | None:

@@ -161,7 +161,7 @@ def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
             have = result[axis]
             known, other = (n, have) if type(n) is int else (have, n)
             if known != 1 and not is_repeatable(other, known):
-                raise ValueError(f"shapes {shapes} do not fit together")
+                raise ValueError(f"shapes {shapes} are not compatible")
             if n != 1 and (have == 1 or type(n) is int):
                 result[axis] = n
     return tuple(result)

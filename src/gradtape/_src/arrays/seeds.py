@@ -40,7 +40,7 @@ def pair_of(seed: Any, op_seed: Any) -> Pair | None:
 
 def _truncated(seed: Any, word: str) -> int:
     if isinstance(seed, (str, bytes)):  # TensorFlow takes it, and fails when it is used
-        raise TypeError(f"Expected int for argument '{word}' not {seed!r}. A seed is a number.")
+        raise TypeError(f"Expected int for argument '{word}' not {seed!r}. A seed must be a number.")
     rest = seed % _LARGEST  # of a fraction, too, which is cut off afterwards
     try:
         return int(rest)

@@ -130,13 +130,13 @@ class Symbolic:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
             f"Cannot convert a symbolic tf.Tensor ({self!r}) to a numpy array. This error may indicate that you're "
-            "trying to pass a Tensor to a NumPy call, which is not supported: it has no numbers while the function is "
-            "being traced. Keep to tf operations inside a tf.function, or wrap the NumPy code with tf.py_function or "
-            "tf.numpy_function."
+            "trying to pass a Tensor to a NumPy call, which is not supported: it has no value while the function "
+            "is being traced. Use tf operations inside a tf.function, or wrap the NumPy code with tf.py_function "
+            "or tf.numpy_function."
         )
 
     def __bool__(self) -> bool:
-        raise OperatorNotAllowedInGraphError("The truth of a value that is being traced is not known yet.")
+        raise OperatorNotAllowedInGraphError("The truth value of a traced tensor is not known yet.")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -175,7 +175,7 @@ def unknown_shape(function: str, instead: str, op: str | None = None) -> BaseExc
     """The error for a result whose shape depends on unknown values."""
     return only_eager(
         invalid_argument(
-            f"The shape of what {function} returns depends on values, which are not known while a tf.function is "
+            f"The shape of the result of {function} depends on values, which are not known while a tf.function is "
             f"traced: a compiled program has fixed shapes. {instead}",
             op,
         )
@@ -288,8 +288,8 @@ class Graph:
         RuntimeError: The graph of the function '<lambda>' is complete: nothing can be added to it. tf.Graph()...
         """
         raise RuntimeError(
-            f"The graph of the function '{self.name}' is complete: nothing can be added to it. tf.Graph() makes a "
-            "graph to build ops into."
+            f"The graph of the function '{self.name}' is complete: nothing can be added to it. Use tf.Graph() to "
+            "create a graph that you can add ops to."
         )
 
     def scope_name(self, full: str) -> str:
@@ -540,7 +540,7 @@ def _check_after_effect() -> RuntimeError:
 
 
 def _no_strings() -> TypeError:
-    return TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
+    return TypeError("An op on strings cannot be part of a compiled program: XLA supports only numbers.")
 
 
 def _is_residual(value: Any, graph: Graph) -> bool:
@@ -557,9 +557,9 @@ def _out_of_scope(value: Symbolic) -> Exception:
     """TensorFlow's error: of one class for a value of a branch or a loop of what is being traced, else of another."""
     kind = InaccessibleTensorError if {*_around(value.graph)} & {*_around(current_graph())} else TypeError
     error: Any = kind(
-        f"{value!r} is out of scope and cannot be used here. Use return values, explicit Python locals or TensorFlow "
-        f"collections to access it: it was computed while tracing '{value.graph.name}', and has no value outside of "
-        "it. Return it from the function, or keep it in a tf.Variable."
+        f"{value!r} is out of scope and cannot be used here. Use return values, explicit Python locals or "
+        f"TensorFlow collections to access it: it was computed while tracing '{value.graph.name}', and has no value "
+        "outside it. Return it from the function, or store it in a tf.Variable."
     )
     error.is_out_of_scope = True  # not what a kernel of NumPy or JAX raised: it stays what it is
     return error
@@ -707,7 +707,7 @@ def _call_dynamic(
 ) -> Any:
     """The same for results of which only the running program knows the shapes. Equal calls have the same results."""
     if graph.root.static:
-        raise unknown_shape(f"tf.{name}", "Call it outside of the function, or use a form with a fixed size.")
+        raise unknown_shape(f"tf.{name}", "Call it outside the function, or use a form with a fixed size.")
     key = (name, tuple([_origin(graph, a) for a in args]), tuple([id(v) for v in attrs.values()]))
     if key in graph.dynamic_calls:
         return graph.dynamic_calls[key][0]
@@ -843,7 +843,7 @@ def as_value(array: Any) -> Any:
 def _computed(extents: Any, dtype: Any) -> Symbolic:
     graph = current_graph()
     if graph is None:
-        raise TypeError("A dimension that is not known yet is used outside of the function that is being traced.")
+        raise TypeError("A dimension that is not known yet is used outside the function that is being traced.")
     output = Symbolic(graph, extents.shape, np.dtype(dtype))
     output.extents = extents if output.dtype.kind in "iu" else None
     attrs = {"values": tuple(extents.ravel()), "shape": extents.shape, "dtype": output.dtype}

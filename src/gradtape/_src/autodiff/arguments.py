@@ -85,7 +85,7 @@ def check_differentiable(kind: str, items: list[Any]) -> None:
     for item in items:
         if not isinstance(item, (Tensor, Variable)):
             raise TypeError(
-                f"Argument `{kind}` should hold Tensors or Variables, but it has {item!r} of type "
+                f"Argument `{kind}` should contain Tensors or Variables, but it contains {item!r} of type "
                 f"'{type(item).__name__}'. Plain numbers and arrays have no history to differentiate."
             )
         if isinstance(item, VariableView):
@@ -114,7 +114,7 @@ def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any
         flat = nest.flatten(output_gradients)
     if len(flat) != len(targets):
         raise ValueError(
-            f"output_gradients has {len(flat)} entries for {len(targets)} targets. Give one for each target, in the "
+            f"output_gradients has {len(flat)} entries for {len(targets)} targets. Pass one for each target, in the "
             "same structure, or None for all of them."
         )
     flat = [differentiable_part(g) for g in flat]
@@ -139,8 +139,8 @@ def _seed(target: Any, gradient: Any) -> Tensor:
             fits = False
         if not fits:
             raise errors.invalid_argument(
-                f"Incompatible shapes: {errors.brackets(seed.array.shape)} vs. {errors.brackets(shape)}. An entry of "
-                "output_gradients has the shape of its target.",
+                f"Incompatible shapes: {errors.brackets(seed.array.shape)} vs. {errors.brackets(shape)}. An entry "
+                "of output_gradients must have the shape of its target.",
                 "Mul",
             )
         seed = broadcast_to(seed, shape=shape)

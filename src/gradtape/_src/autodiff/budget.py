@@ -70,8 +70,8 @@ def parse_limit(limit: Any) -> int:
     elif isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0 and float(limit).is_integer():
         return int(limit)
     raise ValueError(
-        f"memory_limit is a whole number of bytes, a text such as '2GB' or '512MiB', or a share such as '25%'; "
-        f"received {limit!r}."
+        "memory_limit must be a whole number of bytes, a string such as '2GB' or '512MiB', or a percentage such as "
+        f"'25%'; received {limit!r}."
     )
 
 

@@ -41,8 +41,8 @@ def ggn_vp(tape: Tape, target: Any, outputs: Any, sources: Any, vectors: Any, po
         second, gradients = second_tape(tape, recording, target, middle)
     if all(g is None for g in gradients):
         raise ValueError(
-            "The target of ggn_vp does not depend on the outputs: they are tensors between the sources and the target, "
-            "such as the predictions of a model, that the tape has recorded."
+            "The target of ggn_vp does not depend on the outputs. Pass tensors that the tape recorded between the "
+            "sources and the target, such as the predictions of a model."
         )
     pushed = second.jvp(middle, flat, directions, unconnected_gradients=ZERO)
     known = [g for g in gradients if g is not None]
@@ -65,7 +65,7 @@ class HessianProducts:
 
     def __init__(self, tape: Tape, target: Any, sources: Any, method: str) -> None:
         if current_graph() is not None:
-            raise RuntimeError(f"{method} computes with numbers: call it outside of tf.function.")
+            raise RuntimeError(f"{method} needs concrete values: call it outside tf.function.")
         self.second, self.gradients, self.flat = recorded_gradient(tape, target, sources, method)
         self.structure = sources
         self.shapes = [tuple(array_of(s).shape) for s in self.flat]
@@ -104,7 +104,7 @@ def _signs(rng: np.random.Generator, size: int) -> Any:
 
 def _check_samples(samples: int) -> None:
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
-        raise ValueError(f"An error needs at least 2 samples; received samples={samples!r}.")
+        raise ValueError(f"A standard error needs at least 2 samples; received samples={samples!r}.")
 
 
 def hessian_diagonal(tape: Tape, target: Any, sources: Any, samples: int, seed: int) -> Estimate:
@@ -120,7 +120,7 @@ def hessian_trace(tape: Tape, target: Any, sources: Any, samples: int, method: s
     """See `GradientTape.hessian_trace`."""
     _check_samples(samples)
     if method not in ("hutchinson", "hutch++"):
-        raise ValueError(f"method is 'hutchinson' or 'hutch++'; received {method!r}.")
+        raise ValueError(f"method must be 'hutchinson' or 'hutch++'; received {method!r}.")
     products, rng = HessianProducts(tape, target, sources, "hessian_trace"), np.random.default_rng(seed)
     if method == "hutchinson":
         values = np.array([z @ products(z) for z in (_signs(rng, products.size) for _ in range(samples))])

@@ -62,7 +62,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
             result, grad_fn = _pair(function(*args, **kwargs), function)
         if not callable(grad_fn):
             raise TypeError(
-                f"unsupported callable: {_name(function)} returned {grad_fn!r} where a function for the gradient is "
+                f"unsupported callable: {_name(function)} returned {grad_fn!r} where a gradient function is "
                 "expected, as in `return y, grad`."
             )
         inputs = nest.flatten(args)
@@ -117,8 +117,8 @@ def _pair(returned: Any, function: Any) -> tuple[Any, Any]:
         if type(error) not in (TypeError, ValueError):  # of a tensor that is being traced: it says what to do
             raise
         raise type(error)(
-            f"{str(error).rstrip('.')}. A function with tf.custom_gradient returns its result and a function for the "
-            f"gradient, as in `return y, grad`: {_name(function)} returned {returned!r}."
+            f"{str(error).rstrip('.')}. A function decorated with tf.custom_gradient must return its result and a "
+            f"gradient function, as in `return y, grad`: {_name(function)} returned {returned!r}."
         ) from None
     return result, grad_fn
 

@@ -100,9 +100,9 @@ def _series_custom(call: SeriesCall) -> Any:
     run_again = getattr(getattr(own, "grad_fn", None), "run_again", None)
     if run_again is None:
         raise NotImplementedError(
-            "Taylor mode needs the ops of a function, and the body of this tf.custom_gradient was not recorded. "
-            "Compute its result by ops of gradtape, without stop_recording or tf.stop_gradient; nested tapes use its "
-            "gradient."
+            "Taylor mode needs the ops of a function, but the body of this tf.custom_gradient was not recorded. "
+            "Compute its result with gradtape ops, without stop_recording or tf.stop_gradient, or use nested "
+            "tapes, which use its gradient."
         )
     try:
         tape, args, results = run_again()
@@ -110,8 +110,8 @@ def _series_custom(call: SeriesCall) -> Any:
         if not getattr(error, "is_out_of_scope", False):
             raise
         raise NotImplementedError(
-            "Taylor mode does not go through tf.recompute_grad in a compiled function: its arguments exist only "
-            "inside. Open the tape inside of the function, or call its `python_function`."
+            "Taylor mode does not support tf.recompute_grad in a compiled function, because its arguments exist "
+            "only inside. Open the tape inside the function, or call its `python_function`."
         ) from None
     inputs = [leaf.uid if isinstance(leaf, Tensor) else CONSTANT for leaf in nest.flatten(args)]
     inputs += [variable.uid for variable in own.variables]

@@ -74,7 +74,8 @@ def direction(source: Any, tangent: Any) -> Any:
     shape = tuple(array_of(source).shape)
     if tuple(found.array.shape) != shape:
         raise ValueError(
-            f"A tangent has the shape of its source: received {tuple(found.array.shape)} for a source of shape {shape}."
+            f"A tangent must have the shape of its source; received {tuple(found.array.shape)} for a source of "
+            f"shape {shape}."
         )
     return found
 

@@ -114,8 +114,8 @@ class ForwardAccumulator:
                 direction = broadcast_to(direction, shape=tuple(value.shape))
             except (ValueError, errors.InvalidArgumentError):
                 raise ValueError(
-                    f"A tangent has the shape of its primal: received {tuple(direction.array.shape)} for a primal of "
-                    f"shape {tuple(value.shape)}."
+                    f"A tangent must have the shape of its primal; received {tuple(direction.array.shape)} for a "
+                    f"primal of shape {tuple(value.shape)}."
                 ) from None
         self._pusher.tangents[primal.uid] = direction
         self._pusher.tracked[primal.uid] = tuple(value.shape)

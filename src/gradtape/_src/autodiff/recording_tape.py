@@ -192,13 +192,14 @@ class RecordingTape:
             if not isinstance(source, (Tensor, Variable)):
                 raise ValueError(
                     f"Passed in object {source} of type '{type(source).__name__}', not tf.Tensor or tf.Variable or "
-                    "ExtensionType. A tape watches only values of gradtape: make it a tf.constant or tf.Variable."
+                    "ExtensionType. A tape can watch only tensors and variables: convert it with tf.constant or "
+                    "tf.Variable."
                 )
         recording = self._recording
         if recording is None:
             raise RuntimeError(
-                f"GradientTape.watch was called on a tape that is {self._state()}: there is nothing to watch on. "
-                "Call it inside the tape's `with` block."
+                f"GradientTape.watch was called on a tape that is {self._state()}. Call it inside the tape's `with` "
+                "block."
             )
         for source in sources:
             if not is_differentiable(array_of(source)):
@@ -374,11 +375,9 @@ def budget_of(limit: Any, spill: Any, options: Mapping[str, Any]) -> Any:
     from gradtape._src.autodiff.budget import Budget, parse_limit
 
     if spill not in (None, "disk"):
-        raise ValueError(f"spill is None or 'disk'; received {spill!r}.")
+        raise ValueError(f"spill must be None or 'disk'; received {spill!r}.")
     if limit is None:
-        raise ValueError(
-            "spill says where values go that exceed memory_limit: give a limit, such as memory_limit='2GB'."
-        )
+        raise ValueError("spill needs a memory_limit, such as memory_limit='2GB'.")
     for name in ("profile", "check_numerics", "graph"):
         if name in options:
             raise ValueError(f"memory_limit cannot be used together with {name}=True: both observe every op.")

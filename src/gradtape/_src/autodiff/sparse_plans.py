@@ -46,8 +46,8 @@ def find_pattern(
     for shape in [*shapes, *[tuple(array_of(t).shape) for t in targets if t is not None]]:
         if not is_known_shape(shape):
             raise ValueError(
-                f"A sparsity pattern needs shapes that are known, and {shape} has sizes that only the running program "
-                "knows. Give the function an input_signature with sizes."
+                f"A sparsity pattern needs known shapes, but {shape} has sizes that are known only at run time. Use "
+                "an input_signature with fixed sizes."
             )
     size = sum(math.prod(s) for s in shapes)
     sets, first = IndexSets(max(size, 1)), 0
@@ -162,7 +162,9 @@ def _of_each_example(pattern: Pattern, size: int, mode: str, only_reverse: bool)
     one = Pattern(*np.divmod(each, max(width, 1)), (height, width))
     mixes = bool((of_row != example).any())
     if mixes and mode in ("forward", "both"):
-        raise ValueError(f"mode={mode!r} is not for a batch in which examples depend on each other. Use 'reverse'.")
+        raise ValueError(
+            f"mode={mode!r} is not supported for a batch whose examples depend on each other. Use 'reverse'."
+        )
     mode, parts = _plan(one, mode, only_reverse or mixes)
     examples = places // max(height * width, 1)
     rows, columns = one.rows[entry] + examples * height, one.columns[entry] + examples * width
@@ -204,13 +206,11 @@ def make_plan(
         raise ValueError(f"Unknown format of sparse results: {format!r}. Use 'tensor' or 'scipy'.")
     for value in [*targets, *sources]:
         if value is not None and array_of(value).dtype.kind != "f":
-            raise TypeError(
-                f"Sparse derivatives are of floating tensors by floating tensors; received one of {value.dtype}."
-            )
+            raise TypeError(f"Sparse derivatives need real floating-point targets and sources; received {value.dtype}.")
     if order == 2 and mode == "auto":
         mode = "symmetric"
     if mode not in (OF_HESSIANS if order == 2 else ("auto", "forward", "reverse", "both")):
-        raise ValueError(f"mode={mode!r} is not for derivatives of order {order}. Use 'auto'.")
+        raise ValueError(f"mode={mode!r} is not supported for derivatives of order {order}. Use 'auto'.")
     pattern, dense_ops = find_pattern(recording, targets, sources, local)
     shape = () if order == 2 else tuple(array_of(targets[0]).shape)
     shapes = [tuple(array_of(s).shape) for s in sources]
@@ -239,14 +239,13 @@ def sparsity(
     if batch:
         if order != 1 or len(flat) != 1:
             raise ValueError(
-                f"batch=True is for the Jacobians of a batch, of one source; received order={order!r} and {len(flat)} "
-                "sources."
+                f"batch=True needs order=1 and one source; received order={order!r} and {len(flat)} sources."
             )
         check_batch(target, flat[0])
     if order == 1:
         return make_plan(recording, [target], flat, order=1, mode=mode, local=local, format=format, batch=batch)
     if order != 2:
-        raise ValueError(f"order is 1 (a Jacobian) or 2 (a Hessian); received {order!r}.")
+        raise ValueError(f"order must be 1 (a Jacobian) or 2 (a Hessian); received {order!r}.")
     second, gradients = directional.second_tape(tape, recording, target, flat)
     return make_plan(second._recording, gradients, flat, order=2, mode=mode, local=local, format=format)
 
@@ -266,7 +265,7 @@ def _planned(
         sparse.check(shape, [tuple(array_of(s).shape) for s in sources], order, batch)
         return sparse
     if sparse not in (True, *FORMATS):
-        raise ValueError(f"sparse is True, 'tensor', 'scipy' or the result of tape.sparsity; received {sparse!r}.")
+        raise ValueError(f"sparse must be True, 'tensor', 'scipy' or the result of tape.sparsity; received {sparse!r}.")
     form = "tensor" if sparse is True else sparse
     return make_plan(recording, targets, sources, order=order, mode=mode, local=False, format=form, batch=batch)
 

@@ -143,7 +143,7 @@ class Sparsity:
         if have != given:
             raise ValueError(
                 f"This plan is for a target of shape {have[0]} and sources of shapes {list(have[1:])}; received "
-                f"{given[0]} and {list(given[1:])}. Make a plan for these with tape.sparsity."
+                f"{given[0]} and {list(given[1:])}. Create a plan for these with tape.sparsity."
             )
 
     def blocks(self, values: Any, connected: Sequence[bool], policy: UnconnectedGradients) -> list[Any]:
@@ -223,13 +223,13 @@ def _as_scipy(values: Any, rows: Array, columns: Array, shape: tuple[int, int]) 
         from scipy.sparse import csr_array  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError(
-            "A sparse matrix of SciPy needs SciPy: install it (`pip install scipy`), or use sparse=True, which gives a "
+            "sparse='scipy' needs SciPy: install it (`pip install scipy`), or use sparse=True, which returns a "
             "tf.SparseTensor."
         ) from None
     if not is_known(values):
         raise TypeError(
-            "A sparse matrix of SciPy has numbers, and while a function is traced there are none. Use sparse=True, "
-            "which gives a tf.SparseTensor."
+            "sparse='scipy' needs concrete values, which do not exist while a function is traced. Use sparse=True, "
+            "which returns a tf.SparseTensor."
         )
     ends = np.cumsum(np.bincount(rows, minlength=shape[0]))
     return csr_array((np.array(as_tensor(values)), columns, np.append(0, ends)), shape=shape)

@@ -91,7 +91,7 @@ def biharmonic(tape: Tape, target: Any, source: Any, batch: bool, policy: Unconn
 
 def _check_order(order: Any) -> None:
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)):
-        raise TypeError(f"`order` is the number of derivatives, an int; received {order!r}.")
+        raise TypeError(f"`order` must be an int, the number of derivatives; received {order!r}.")
     if not 0 <= order <= MOST_ORDERS:
         raise ValueError(f"`order` is between 0 and {MOST_ORDERS}; received {order}.")
 
@@ -100,11 +100,11 @@ def _of_one(tape: Tape, target: Any, source: Any, batch: bool) -> tuple[Recordin
     recording = tape._require_record()
     target, source = only_tensor("target", target), only_tensor("source", source)
     if not is_differentiable(array_of(source)):
-        raise ValueError(f"`source` should hold floating-point numbers, but its dtype is {source.dtype.name}.")
+        raise ValueError(f"`source` must be floating-point, but its dtype is {source.dtype.name}.")
     if batch and (not array_of(source).shape or array_of(source).shape[0] != (*array_of(target).shape, None)[0]):
         raise ValueError(
-            "With batch=True the first axis of target and source counts points, and has the same size; received "
-            f"shapes {tuple(array_of(target).shape)} and {tuple(array_of(source).shape)}."
+            "With batch=True, target and source must have the same first dimension; received shapes "
+            f"{tuple(array_of(target).shape)} and {tuple(array_of(source).shape)}."
         )
     return recording, target, source
 

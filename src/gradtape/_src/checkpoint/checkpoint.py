@@ -69,7 +69,9 @@ class CheckpointOptions:
         for callback in experimental_write_callbacks or ():
             parameters = list(inspect.signature(callback).parameters)
             if len(parameters) > 1:
-                raise AssertionError(f"A write callback takes at most the path; {callback} has {parameters}.")
+                raise AssertionError(
+                    f"A write callback takes at most one parameter, the path; {callback} has {parameters}."
+                )
         self.experimental_io_device = experimental_io_device
         self.enable_async = self.experimental_enable_async_checkpoint = (
             enable_async or experimental_enable_async_checkpoint
@@ -251,9 +253,9 @@ class Checkpoint:
     def _restored(self, reader: bundle.Reader) -> LoadStatus:
         if GRAPH not in reader:
             raise ValueError(
-                f"The checkpoint {reader.prefix} knows variables by their names alone (tf.compat.v1.train.Saver writes "
-                "such files): it has no objects that could be found again. Read it with "
-                "tf.train.load_checkpoint(path).get_tensor(name), and assign what you read."
+                f"The checkpoint {reader.prefix} stores variables only by name, as tf.compat.v1.train.Saver does, "
+                "so there are no objects to restore. Read the values with "
+                "tf.train.load_checkpoint(path).get_tensor(name) and assign them."
             )
         try:
             nodes = read_description(reader.get(GRAPH)[()])
@@ -288,7 +290,7 @@ def _refuse_tracing(method: str) -> None:
     if current_graph() is not None:
         raise NotImplementedError(
             f"Calling tf.train.Checkpoint.{method}() from a function is not supported: variables have no values while "
-            "it is traced. Call it outside of the function."
+            "it is traced. Call it outside the function."
         )
 
 
@@ -327,11 +329,11 @@ class PythonState:
 
     def serialize(self) -> str | bytes:
         """Return the state as a string."""
-        raise NotImplementedError(f"{type(self).__name__} has to say what to save: define serialize().")
+        raise NotImplementedError(f"{type(self).__name__} must define serialize(), which returns what to save.")
 
     def deserialize(self, string_value: bytes) -> None:
         """Set the state from the result of `serialize`, as bytes."""
-        raise NotImplementedError(f"{type(self).__name__} has to take back what was saved: define deserialize().")
+        raise NotImplementedError(f"{type(self).__name__} must define deserialize(), which restores what was saved.")
 
 
 class TensorState:
@@ -344,11 +346,13 @@ class TensorState:
 
     def saved_tensors(self) -> dict[str, ndarray]:
         """The tensors to save, each by the end of its key in the checkpoint."""
-        raise NotImplementedError(f"{type(self).__name__} has to say what to save: define saved_tensors().")
+        raise NotImplementedError(f"{type(self).__name__} must define saved_tensors(), which returns what to save.")
 
     def restore_tensors(self, tensors: dict[str, ndarray]) -> None:
         """Set the state from the result of `saved_tensors`."""
-        raise NotImplementedError(f"{type(self).__name__} has to take back what was saved: define restore_tensors().")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define restore_tensors(), which restores what was saved."
+        )
 
 
 def _stateful(value: Any) -> Any:

@@ -118,10 +118,10 @@ def described(found: list[Found], keys: list[dict[str, tuple[str, str]]]) -> byt
 def read_description(data: Any) -> list[ObjectNode]:
     """The objects of a checkpoint. ValueError if this is no description of objects."""
     if not isinstance(data, bytes):
-        raise ValueError(f"The description of the objects should be a string, and is {data!r}.")
+        raise ValueError(f"The description of the objects should be a string, but is {data!r}.")
     nodes = [_node(message) for message in messages_in(decode(data), 1)]
     if not nodes or any(part >= len(nodes) for node in nodes for part in node.parts.values()):
-        raise ValueError("The description of the objects names an object that it does not have.")
+        raise ValueError("The description of the objects refers to an object that does not exist.")
     return nodes
 
 

@@ -48,7 +48,7 @@ def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
 
     >>> positive(int)("0")
     Traceback (most recent call last):
-    argparse.ArgumentTypeError: '0' is not a number above zero
+    argparse.ArgumentTypeError: '0' is not a positive number
     """
 
     def read(text: str) -> float:
@@ -56,6 +56,6 @@ def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
             value = kind(text)
             if 0 < value < float("inf"):
                 return value
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above zero")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
 
     return read

@@ -23,14 +23,14 @@ from gradtape._src.progress import Progress
 __all__ = ["folder", "main"]
 
 DESCRIPTION = """\
-Measures gradtape beside NumPy written by hand, and beside TensorFlow, PyTorch, JAX and autograd where they are
-installed. Every library does the same work, in a process of its own on the same core with one thread, and all results
-are compared first. The best time counts."""
+Measures gradtape, NumPy written by hand, and TensorFlow, PyTorch, JAX and autograd if they are installed. Every
+library does the same work, in its own process on the same core with one thread, and all results are compared first.
+The best time counts."""
 PEERS = """\
-peers in other environments are named by variables:
+set these environment variables to use libraries in other environments:
   BENCH_TENSORFLOW, BENCH_TORCH, BENCH_JAX, BENCH_AUTOGRAD
                  a Python that has this library
-  BENCH_PEERS    a Python for all that have none of their own
+  BENCH_PEERS    a Python for all libraries without their own variable
 
 examples:
   gradtape bench                         everything
@@ -74,7 +74,7 @@ def _introduce(versions: dict[str, str], absent: list[str], printer: Printer) ->
     printer.paragraph(", ".join(f"{module} {version}" for module, version in versions.items()))
     printer.paragraph(f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores")
     if absent:
-        printer.paragraph(f"not here: {', '.join(absent)} (gradtape bench --help says how to name them)")
+        printer.paragraph(f"not found: {', '.join(absent)} (see gradtape bench --help)")
     printer.paragraph("Best times in milliseconds, and as multiples of gradtape's. Shorter is better.")
 
 
@@ -87,7 +87,7 @@ def _measure(benchmarks: Any, options: Any, works: list[str], printer: Printer) 
         wanted = options.only.split(",")
         unknown = [name for name in wanted if name not in names]
         if unknown:
-            raise UsageError(f"not here to be measured: {', '.join(unknown)}; there are {', '.join(names)}")
+            raise UsageError(f"cannot measure {', '.join(unknown)}; choose from {', '.join(names)}")
         columns = [column for column in columns if column.name in wanted]
     report: dict[str, Any] = {"versions": {module: library.version for module, library in found.items()}, "times": {}}
     verdicts: list[Any] = []
@@ -165,20 +165,22 @@ def _budgets(verdicts: list[dict[str, Any]], printer: Printer) -> None:
 def main(arguments: list[str]) -> int:
     """The command; the exit code."""
     benchmarks = _benchmarks()
-    extras = {"import": "time of `import gradtape` over `import numpy`", "memory": "what a tape keeps in memory"}
+    extras = {"import": "time of `import gradtape` after `import numpy`", "memory": "what a tape keeps in memory"}
     works = {**benchmarks.workloads.WORKS, **extras}
     listing = "workloads:\n" + "\n".join(f"  {name:<7} {what}" for name, what in works.items())
 
     parser = Parser("bench", DESCRIPTION, f"{listing}\n\n{PEERS}")
-    parser.add_argument("work", nargs="*", metavar="WORK", help="what to measure (everything if none is named)")
-    parser.add_argument("--rounds", type=positive(int), default=3, help="turns of each library (default 3)")
-    parser.add_argument("--seconds", type=positive(float), default=0.3, help="how long a turn lasts (default 0.3)")
+    parser.add_argument("work", nargs="*", metavar="WORK", help="what to measure (default: everything)")
+    parser.add_argument("--rounds", type=positive(int), default=3, help="rounds for each library (default 3)")
+    parser.add_argument(
+        "--seconds", type=positive(float), default=0.3, help="duration of a round in seconds (default 0.3)"
+    )
     parser.add_argument("--only", metavar="NAME,...", help="just these libraries")
-    parser.add_argument("--json", action="store_true", help="print JSON, and no bars")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of bars")
     options = parser.parse_args(arguments)
     unknown = [work for work in options.work if work not in works]
     if unknown:
-        parser.error(f"no workload {', '.join(map(repr, unknown))}; there are {', '.join(works)}")
+        parser.error(f"no workload {', '.join(map(repr, unknown))}; choose from {', '.join(works)}")
 
     printer = Printer()
     requested = [work for work in works if not options.work or work in options.work]

@@ -26,14 +26,14 @@ from gradtape._src.formats.tensor_proto import parsed
 __all__ = ["collect", "main", "page"]
 
 DESCRIPTION = """\
-Writes the summaries of LOGDIR, and of the folders in it, into one HTML page: curves, histograms, images, texts and
-sounds. The page needs no server and no network; send it, or keep it with the results."""
+Writes the summaries in LOGDIR and its subdirectories to one HTML page: curves, histograms, images, text and audio.
+The page needs no server and no network; you can send it, or archive it with your results."""
 
 EPILOG = """\
 examples:
   gradtape board logs                  writes logs/board.html
-  gradtape board logs -o run.html      another file
-  gradtape board logs --open           and shows it in the browser"""
+  gradtape board logs -o run.html      writes another file
+  gradtape board logs --open           also opens it in the browser"""
 
 _KINDS = {"scalars": "scalars", "histograms": "histograms", "images": "images", "text": "texts", "audio": "audio"}
 """Plugin of TensorBoard's -> the part of the page."""
@@ -42,11 +42,13 @@ _KINDS = {"scalars": "scalars", "histograms": "histograms", "images": "images", 
 def main(arguments: Sequence[str]) -> int:
     """Write the page, and say where."""
     parser = Parser("board", DESCRIPTION, EPILOG)
-    parser.add_argument("logdir", metavar="LOGDIR", help="the folder with event files, or with folders of them")
+    parser.add_argument(
+        "logdir", metavar="LOGDIR", help="the directory with event files, or with subdirectories that have them"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write the page (LOGDIR/board.html)")
-    parser.add_argument("--open", action="store_true", help="show the page in the browser")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument("--images", metavar="N", type=positive(int), default=10,
-                        help="steps of each tag whose images, texts and sounds are shown (10)")  # fmt: skip
+                        help="number of steps of each tag for which to show images, text and audio (10)")  # fmt: skip
     options = parser.parse_args(list(arguments))
     if not os.path.isdir(options.logdir):
         raise UsageError(f"{options.logdir!r} is no folder", status=1)

@@ -20,12 +20,12 @@ from gradtape._src.version import __version__
 __all__ = ["CheckReport", "check", "main"]
 
 DESCRIPTION = """\
-Lists every tensorflow name that Python files and notebooks use, and says for each whether gradtape
-has it, has it with a note, or misses it. The code is read, never imported or run. Methods of tensors
-and other values (x.numpy()) are not looked at. Of a SavedModel it lists signatures, variables, files
+Lists every tensorflow name that Python files and notebooks use, and whether gradtape supports it,
+supports it with a note, or lacks it. The code is read, never imported or run. Methods of tensors
+and other values (x.numpy()) are not checked. Of a SavedModel it lists signatures, variables, files
 and ops, and which ops gradtape lacks."""
 EPILOG = """\
-exit code: 0 if nothing is missing, 1 if something is, 2 for a mistake on the command line.
+exit code: 0 if nothing is missing, 1 if something is, 2 for an error on the command line.
 Files that cannot be read are listed and counted; they do not change the exit code.
 
 examples:
@@ -116,7 +116,7 @@ def _files(path: str) -> Iterator[str]:
         yield os.path.normpath(path)
         return
     if not os.path.isdir(path):
-        raise UsageError(f"no such file or folder: {path!r}; try `gradtape check --help`")
+        raise UsageError(f"no such file or directory: {path!r}; try `gradtape check --help`")
     for folder, folders, names in os.walk(path):
         if folder != path and "pyvenv.cfg" in names:
             folders.clear()
@@ -201,15 +201,15 @@ def _plural(count: int, what: str) -> str:
 def main(arguments: list[str]) -> int:
     """The command; the exit code."""
     parser = Parser("check", DESCRIPTION, EPILOG)
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="a Python file, a notebook (.ipynb) or a folder")
-    parser.add_argument("--only", choices=_ORDER, action="append", help="show these names only (may be given again)")
-    parser.add_argument("--places", action="store_true", help="show every place, not the first and how many more")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a Python file, a notebook (.ipynb) or a directory")
+    parser.add_argument("--only", choices=_ORDER, action="append", help="show only these names (can be repeated)")
+    parser.add_argument("--places", action="store_true", help="show every place instead of the first one and a count")
     parser.add_argument("--json", action="store_true", help="print JSON, with every place")
     options = parser.parse_args(arguments)
 
     models = [path for path in options.paths if os.path.isfile(os.path.join(path, MODEL_FILE))]
     if models and len(models) < len(options.paths):
-        parser.error("check SavedModels and code one after the other")
+        parser.error("check SavedModels and code separately")
     if models:
         from gradtape._src.cli.check_model import check_models  # brings in what reads and runs graphs
 

@@ -31,14 +31,14 @@ from gradtape._src.version import __version__
 __all__ = ["examine", "main"]
 
 DESCRIPTION = """\
-Looks at this installation: versions, engines and devices, the linear algebra library and its threads, the time of the
-import. Then computes a few derivatives whose values are known, and says what may cause trouble and what to do."""
+Shows this installation: versions, engines and devices, the linear algebra library and its threads, and the import
+time. Then computes a few derivatives whose values are known, and reports possible problems and how to fix them."""
 EPILOG = """\
 exit code: 0 if the self-check passes, 1 if it fails.
 
 examples:
-  gradtape doctor                    everything, for you
-  gradtape doctor --json             everything, for a report or a program
+  gradtape doctor                    everything, as text
+  gradtape doctor --json             everything, as JSON for a bug report or a program
   OMP_NUM_THREADS=1 gradtape doctor  with other settings
 """
 
@@ -128,7 +128,7 @@ def _device() -> dict[str, str]:
     if not found.startswith("CPU"):
         return {
             "name": found,
-            "why": "the first accelerator that JAX finds; GRADTAPE_DEVICE=CPU or tf.device change it",
+            "why": "the first accelerator that JAX finds; override it with GRADTAPE_DEVICE=CPU or tf.device",
         }
     if importlib.util.find_spec("jax") is None:
         return {"name": found, "why": f"other devices need JAX; for NVIDIA GPUs: {install('cuda')}"}
@@ -147,8 +147,8 @@ def _keras_backend() -> dict[str, str] | None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         chosen = str(json.loads(file.read_text("utf-8")).get("backend", ""))
     if chosen and not (chosen == "tensorflow" and importlib.util.find_spec("tensorflow") is None):
-        return {"name": chosen, "why": f"{file} says so; tf.keras is gradtape's"}
-    return {"name": "gradtape", "why": "nothing selects another one"}
+        return {"name": chosen, "why": f"set by {file}; tf.keras uses gradtape"}
+    return {"name": "gradtape", "why": "no other backend is selected"}
 
 
 def _cache() -> dict[str, Any]:
@@ -288,12 +288,13 @@ def _thread_problems(threads: dict[str, Any], blas: dict[str, Any]) -> list[tupl
     used = blas["threads"]
     if used is not None and used > max(room, 1):
         found.append((
-            f"linear algebra uses {used} threads on {room:g} usable cores: they wait for each other",
+            f"linear algebra uses {used} threads on {room:g} usable cores, so they wait for each other",
             f"OPENBLAS_NUM_THREADS={max(int(room), 1)}",
         ))  # fmt: skip
     elif used is not None and used > 8:
         found.append((
-            f"linear algebra uses {used} threads: for small matrices (below about 200 x 200) that is slower than one",
+            f"linear algebra uses {used} threads, which is slower than one thread for small matrices (below about "
+            "200 x 200)",
             "try OPENBLAS_NUM_THREADS=4, or 1, if your arrays are small",
         ))  # fmt: skip
     return found
@@ -303,13 +304,13 @@ def _import_problems(seconds: dict[str, float] | None) -> list[tuple[str, str]]:
     """Whether `import gradtape` fails in a new process, or is slow."""
     found: list[tuple[str, str]] = []
     if seconds is None:
-        found.append(("a fresh Python cannot import gradtape", f"{sys.executable} -c 'import gradtape' says why"))
+        found.append(("a fresh Python cannot import gradtape", f"run {sys.executable} -c 'import gradtape' to see why"))
     elif seconds["gradtape"] > 0.2:
         slow = f"import gradtape takes {seconds['gradtape'] * 1e3:.0f} ms"
         if sys.flags.dont_write_bytecode:
-            found.append((f"{slow}: Python is told to keep no byte code", "unset PYTHONDONTWRITEBYTECODE"))
+            found.append((f"{slow}: Python is configured not to write bytecode", "unset PYTHONDONTWRITEBYTECODE"))
         else:
-            found.append((slow, "a slow disk, a virus scanner or a busy machine? run it again"))
+            found.append((slow, "possible reasons: a slow disk, a virus scanner or a busy machine; run it again"))
     return found
 
 
@@ -320,7 +321,7 @@ def _problems(findings: dict[str, Any]) -> list[dict[str, str]]:
     for engine, result in findings["self_check"].items():
         if not result["passed"]:
             what = result.get("failure", f"derivatives on the {engine} engine are wrong")
-            found.append((f"the self-check failed: {what}", "install again: pip install --force-reinstall gradtape"))
+            found.append((f"the self-check failed: {what}", "reinstall it: pip install --force-reinstall gradtape"))
     if packages["numpy"] and int(packages["numpy"].partition(".")[0]) < 2:
         found.append((f"NumPy {packages['numpy']} widens float32 to float64 in places", "pip install 'numpy>=2'"))
     if packages["keras"] and int(packages["keras"].partition(".")[0]) < 3:
@@ -328,18 +329,18 @@ def _problems(findings: dict[str, Any]) -> list[dict[str, str]]:
     installed = _version("gradtape")
     if installed is not None and installed != __version__:
         found.append((
-            f"gradtape {__version__} runs, from {findings['path']}, and {installed} is what is installed",
-            "install again, or look at PYTHONPATH and the working directory",
+            f"gradtape {__version__} is running, from {findings['path']}, but {installed} is installed",
+            "reinstall it, or check PYTHONPATH and the working directory",
         ))  # fmt: skip
     real = sys.modules.get("tensorflow")
     if real is not None and real is not tf:
         found.append((
-            "the real tensorflow is imported in this very process, by something that runs when Python starts",
-            "tensors of the two do not mix: import one of them",
+            "the real tensorflow is imported in this process, by code that runs when Python starts",
+            "tensors of the two libraries do not mix: import only one of them",
         ))  # fmt: skip
     for name in ("gradtape", "keras", "numpy", "tensorflow"):
         if os.path.exists(f"{name}.py"):
-            found.append((f"{name}.py in this folder hides the package {name}", "give the file another name"))
+            found.append((f"{name}.py in this directory shadows the package {name}", "rename the file"))
     found += [*_thread_problems(threads, blas), *_import_problems(findings["import_seconds"])]
     return [{"problem": what, "advice": advice} for what, advice in found]
 

@@ -22,15 +22,15 @@ from gradtape._src.variable import Variable
 __all__ = ["main"]
 
 DESCRIPTION = """\
-Writes a model in another form. MODEL is a SavedModel, or a file of Keras (.keras, .h5). Nothing of it runs but its
-graphs; a file of Keras is loaded as Keras does it, in safe mode."""
+Converts a model to another format. MODEL is a SavedModel, or a Keras file (.keras, .h5). Only the graphs of a
+SavedModel are executed; Keras loads Keras files in safe mode."""
 
 EPILOG = """\
-forms:
-  stablehlo   a folder: the program as StableHLO (bytecode and text), weights, and a description of both
-  savedmodel  a folder that TensorFlow, TensorFlow Serving and gradtape load
+formats:
+  stablehlo   a directory: the program as StableHLO (bytecode and text), weights, and a description of both
+  savedmodel  a directory that TensorFlow, TensorFlow Serving and gradtape can load
   onnx        a file for ONNX runtimes; needs the package onnx
-  numpy       a Python file that needs NumPy alone, and a file with the weights beside it
+  numpy       a Python file that needs only NumPy, and a file with the weights beside it
 
 examples:
   gradtape export model.keras --to savedmodel -o exported/model
@@ -42,15 +42,15 @@ def main(arguments: Sequence[str]) -> int:
     """Write a model in another form."""
     parser = Parser("export", DESCRIPTION, EPILOG)
     parser.add_argument("model", metavar="MODEL", help="a SavedModel, or a .keras or .h5 file")
-    parser.add_argument("--to", required=True, choices=[*_WRITERS], help="the form to write")
-    parser.add_argument("-o", "--output", metavar="PATH", help="where to write it (beside MODEL)")
-    parser.add_argument("--signature", help="the function of a SavedModel to write (serving_default)")
+    parser.add_argument("--to", required=True, choices=[*_WRITERS], help="the format to write")
+    parser.add_argument("-o", "--output", metavar="PATH", help="where to write it (default: next to MODEL)")
+    parser.add_argument("--signature", help="the signature of a SavedModel to write (default: serving_default)")
     options = parser.parse_args(list(arguments))
     path = options.model.rstrip(os.path.sep)
     stem = path.removesuffix(".keras").removesuffix(".h5")
     output = options.output or stem + _ENDINGS[options.to]
     if os.path.abspath(output) == os.path.abspath(path):
-        parser.error("write to another place than MODEL: use -o")
+        parser.error("the output would overwrite MODEL: choose another path with -o")
     try:
         _WRITERS[options.to](_read(path, options.signature), output)
     except (errors.UnimplementedError, errors.NotFoundError, NotImplementedError, ImportError) as error:
@@ -93,7 +93,7 @@ def _read_saved_model(path: str, name: str, signature: str | None) -> _Source:
     key = signature or ("serving_default" if "serving_default" in loaded.signatures else None)
     if key not in loaded.signatures:
         known = ", ".join(loaded.signatures) or "none"
-        raise UsageError(f"{path!r} has no signature {key or 'serving_default'!r}; there are {known}", status=1)
+        raise UsageError(f"{path!r} has no signature {key or 'serving_default'!r}; choose from {known}", status=1)
     concrete = loaded.signatures[key]
     return _Source(name, concrete, dict(concrete.structured_input_signature[1]), loaded, list(concrete.variables))
 
@@ -122,8 +122,8 @@ def traced(source: _Source) -> ExportedModel:
     """A model as one program over NumPy's and XLA's functions."""
     if getattr(source.call, "has_stored_programs", False):
         raise NotImplementedError(
-            "gradtape has saved it as StableHLO, which is a program already. Export the .keras file, or a SavedModel "
-            "of TensorFlow's."
+            "gradtape saved it as StableHLO, which cannot be converted further. Export the .keras file, or a "
+            "SavedModel written by TensorFlow."
         )
     names = list(source.inputs)
     function = Function(
@@ -134,8 +134,8 @@ def traced(source: _Source) -> ExportedModel:
     concrete = function.get_concrete_function()
     reason = getattr(concrete, "reason", None)
     if reason is not None or concrete.is_for_each_size:
-        why = reason or "Its code needs the sizes of its inputs."
-        raise NotImplementedError(f"it is no program for all sizes. {why}")
+        why = reason or "The code needs to know the sizes of its inputs."
+        raise NotImplementedError(f"it does not work for all sizes. {why}")
     results = concrete.structured_outputs
     if isinstance(results, dict):
         outputs = [str(key) for key in sorted(results)]

@@ -51,7 +51,7 @@ def source_of(model: ExportedModel, weights: str) -> str:
 
 
 _MODULE = '''\
-"""The model {name}, written by gradtape. It needs NumPy alone; the weights are in {weights}, beside this file."""
+"""The model {name}, written by gradtape. It needs only NumPy; the weights are in {weights}, next to this file."""
 
 import math
 import os
@@ -91,7 +91,7 @@ def _dtype(dtype: Any) -> str:
     """The name of a dtype; numbers of bfloat16, which NumPy lacks, are stored as float32."""
     name = "float32" if is_bfloat16(dtype) else np.dtype(dtype).name
     if name not in np.sctypeDict:
-        raise NotImplementedError(f"NumPy has no {name}")
+        raise NotImplementedError(f"NumPy does not have {name}")
     return f"np.{'bool_' if name == 'bool' else name}"
 
 

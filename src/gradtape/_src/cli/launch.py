@@ -106,7 +106,7 @@ def _rounds(plan: Plan, node: Node | None) -> int:
             own = [f"{'127.0.0.1' if node is None else node.host}:{port}" for port in ports]
             everywhere = [own] if node is None else node.join(own)
             if everywhere is None:
-                print(f"gradtape launch: not all of {plan.nodes} machines have come", file=sys.stderr)
+                print(f"gradtape launch: not all of the {plan.nodes} machines have connected", file=sys.stderr)
                 return 1
             group = Group(plan, everywhere, restart, None if node is None else lambda: node.stopped is not None)
             code = group.wait()
@@ -150,7 +150,9 @@ def _completed(program: list[str], given: dict[str, Any], environment: Mapping[s
     found.pop("rendezvous", None)
     plan = Plan(program)._replace(**found)._replace(**given)
     if plan.node >= plan.nodes:
-        raise UsageError(f"--node-rank {plan.node} is not among {plan.nodes} machines, which are counted from 0")
+        raise UsageError(
+            f"--node-rank {plan.node} is out of range for {plan.nodes} machines, which are numbered from 0"
+        )
     if plan.nodes == 1:
         return plan
     host, colon, port = (meeting or "").rpartition(":")

@@ -32,8 +32,8 @@ HELP = """\
 usage: gradtape COMMAND [ARG ...]
 
   run     run a script or module written for TensorFlow on gradtape
-  check   the tensorflow names that code uses: which ones gradtape has
-  bench   measure gradtape beside the peers that are installed
+  check   list the tensorflow names that code uses and whether gradtape has them
+  bench   measure gradtape and the other libraries that are installed
   board   the summaries of a folder as one HTML page: curves, histograms, images
   doctor  this installation: versions, engines, threads, a self-check
   export  a model as StableHLO, SavedModel, ONNX or NumPy code

@@ -31,7 +31,7 @@ _NOTES = {
     "tf.keras": "Keras 3, with the extra gradtape[keras]",
 }
 _NOTES_BELOW = {
-    "tf.keras.optimizers.legacy.": "Keras 3 refuses it when it is created: use tf.keras.optimizers",
+    "tf.keras.optimizers.legacy.": "Keras 3 does not accept it: use tf.keras.optimizers",
 }
 _ABSENT = object()
 
@@ -142,7 +142,7 @@ def _why_missing(name: str, absent: str) -> str:
         return f"TensorFlow 1; since then {new}"
     if FIRST_VERSION.match(absent):
         older = f"tf.compat.v1.{absent.removeprefix('tf.compat.v1.').removeprefix('tf.')}"
-        return f"TensorFlow 1; here as {older}"
+        return f"TensorFlow 1; available as {older}"
     why = reason_within(name, absent)
     if why is not None:
         return why
@@ -183,5 +183,5 @@ def _wrong_arguments(function: Any, call: Call) -> list[str]:
         places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         room = sum(p.kind in places for p in parameters)
         if call.positional > room:
-            notes.append(f"takes {room} arguments by position here, not {call.positional}")
+            notes.append(f"takes {room} positional arguments here, not {call.positional}")
     return notes

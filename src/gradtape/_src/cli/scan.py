@@ -238,7 +238,7 @@ class _Reader(ast.NodeVisitor):
 
     def _companion(self, package: str, node: ast.AST) -> None:
         if package.startswith("tensorflow_") or package in _COMPANIONS:
-            self._use(package, node, note="a package of its own that needs TensorFlow itself")
+            self._use(package, node, note="a separate package that needs TensorFlow itself")
 
     # Uses
 
@@ -270,7 +270,7 @@ class _Reader(ast.NodeVisitor):
                 space = self._path(node.args[0])
                 if space is not None:
                     self._use(space, node)
-                    self._use(f"{space}.*", node, note="looked up by a name that is made at run time")
+                    self._use(f"{space}.*", node, note="looked up by a name computed at run time")
                     node.args = node.args[1:]
             self.visit(node.func)
         if itself is None:

@@ -221,7 +221,7 @@ class _Body:
             raise BadRequestError(400, f"Malformed request: Content-Length {length[:40]!r}")
         self._length = int(length or 0)
         if self._length > most:
-            raise BadRequestError(413, f"The body has {self._length} bytes, and the limit is {most}.")
+            raise BadRequestError(413, f"The body has {self._length} bytes, but the limit is {most}.")
 
     def take(self, data: bytearray) -> bytes | None:
         """The body, taken off the data; None if it is not complete."""

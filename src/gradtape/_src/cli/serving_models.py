@@ -93,7 +93,9 @@ class Model:
         self.failed: dict[int, str] = {}
         self.refresh()
         if not self.versions:
-            reason = next(iter(self.failed.values()), "it holds no SavedModel, nor folders 1, 2, ... with one")
+            reason = next(
+                iter(self.failed.values()), "it contains neither a SavedModel nor directories 1, 2, ... with one"
+            )
             raise ValueError(f"{folder!r} cannot be served: {reason}")
 
     def _folders(self) -> dict[int, str]:
@@ -244,7 +246,7 @@ def _compute(batch: list[Job]) -> None:
         joined = {name: np.concatenate([job.arrays[name] for job in batch]) for name in signature.inputs}
         outputs = signature.run(joined)
         if any(len(value) != sum(job.rows for job in batch) for value in outputs.values()):
-            raise ValueError("the outputs are no rows")
+            raise ValueError("the outputs are not rows")
         start = 0
         for job in batch:
             job.done({name: value[start : start + job.rows] for name, value in outputs.items()})

@@ -12,10 +12,10 @@ from gradtape._src.cli.arguments import Parser
 __all__ = ["main", "texts"]
 
 DESCRIPTION = """\
-Writes a stub package `tensorflow` whose modules say `from gradtape import *`. With it mypy, pyright and editors
-resolve `import tensorflow as tf` to gradtape: names complete, arguments are checked, misspelled names are flagged."""
+Writes a stub package `tensorflow` whose modules say `from gradtape import *`. With it, mypy, pyright and editors
+resolve `import tensorflow as tf` to gradtape: names complete, and wrong arguments and misspelled names are flagged."""
 EPILOG = """\
-Pyright, and editors that use it, find the folder `typings` in a project by themselves. For mypy, name it in
+Pyright and editors that use it find the directory `typings` in a project automatically. For mypy, name it in
 pyproject.toml:
 
   [tool.mypy]
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(parser.parse_args(arguments).to) / "tensorflow"
     for path in folder.rglob("*.pyi"):
         if not path.read_text(encoding="utf-8").startswith(HEADER):
-            raise UsageError(f"{path} is another stub of tensorflow's: remove it, or choose a folder with --to")
+            raise UsageError(f"{path} is another tensorflow stub: remove it, or choose another directory with --to")
     written = texts()
     for name, text in written.items():
         path = folder / name

@@ -131,7 +131,7 @@ def hosted(function: _F) -> _F:
             return function(*args, **kwargs)
         try:
             if any(map(_has_unknown_structure, _members((*args, *kwargs.values())))):
-                raise NeedsEagerError(ValueError(f"The shape of what {name} returns depends on values."))
+                raise NeedsEagerError(ValueError(f"The shape of the result of {name} depends on values."))
             return function(*args, **kwargs)
         except NeedsEagerError as error:
             return in_graph(rule, args, kwargs, error, function)

@@ -118,7 +118,7 @@ def _pushed(
 def unexpanded(op: Any) -> NotImplementedError:
     """The error for a program whose ops are not known one by one."""
     return NotImplementedError(
-        f"Taylor mode needs the ops of a program, and this tape has a single op in its place ({op.tf_name}): a solver "
-        "of tf.autodiff, tf.py_function, or a loop or branch inside of a function. Write loops and branches in plain "
-        "Python, outside of functions. Nested tapes differentiate such an op to any order."
+        f"Taylor mode needs the individual ops of a program, but this tape recorded a single op ({op.tf_name}): a "
+        "solver of tf.autodiff, tf.py_function, or a loop or branch inside a function. Write loops and branches in "
+        "plain Python, outside functions, or use nested tapes, which differentiate such an op to any order."
     )

@@ -134,9 +134,9 @@ class IndexSets:
         return errors.ResourceExhaustedError(
             None,
             None,
-            f"The sets of indices of a sparsity pattern would hold {needed} entries, and at most {self._limit} are "
-            "allowed: most elements depend on most of the sources, so that this Jacobian is not sparse. Compute it "
-            "without `sparse`, or take sums and scans out of the target.",
+            f"The index sets of this sparsity pattern would hold {needed} entries, but at most {self._limit} are "
+            "allowed: most elements depend on most of the sources, so this Jacobian is not sparse. Compute it "
+            "without `sparse`, or move sums and scans out of the target.",
         )
 
 

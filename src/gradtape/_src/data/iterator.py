@@ -106,7 +106,7 @@ class IteratorBase(PythonState):
             state = json.loads(string_value)
             seeds, position = list(state["seeds"]), state["position"]
             if not all(type(number) is int and number >= 0 for number in (position, *seeds)):
-                raise ValueError("positions and seeds are whole numbers")
+                raise ValueError("positions and seeds must be nonnegative integers")
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise errors.DataLossError(None, None, f"The state of an iterator cannot be read: {error}") from None
         self._start(seeds, position)
@@ -134,8 +134,9 @@ def refuse_tracing() -> None:
     if graph is not None:
         raise NeedsEagerError(
             RuntimeError(
-                f"A dataset is read in '{graph.name}', and in a compiled program its elements would be constants. Loop "
-                "over the dataset outside of tf.function, and call a function with each element: that one is compiled."
+                f"'{graph.name}' reads a dataset, whose elements would be constants in a compiled program. Loop "
+                "over the dataset outside tf.function, and call a function with each element; that function is "
+                "compiled."
             )
         )
 

@@ -75,7 +75,7 @@ def _elements(file: IO[bytes], path: str, spec: Any, expected: int | None) -> El
             element = _unpacked(fields, spec)
         except _OtherElements as error:
             raise errors.invalid_argument(
-                f"{error}. {path} holds other elements than this dataset: remove it, or use another name.",
+                f"{error}. {path} contains different elements than this dataset: remove it, or use another name.",
                 "IteratorGetNext",
             ) from None
         except (ValueError, errors.InvalidArgumentError) as error:
@@ -84,7 +84,7 @@ def _elements(file: IO[bytes], path: str, spec: Any, expected: int | None) -> El
         count += 1
     if count != expected:
         what = "the end is missing" if expected is None else f"there should be {expected}"
-        raise lost(f"{path} is truncated: it has {count} elements, and {what}. Remove it, and write it again")
+        raise lost(f"{path} is truncated: it has {count} elements, but {what}. Remove it and write it again")
 
 
 class _OtherElements(Exception):
@@ -106,13 +106,13 @@ def _leaf(component: int, field: int, value: Any, spec: Any) -> Any:
     data = bytes_in({field: value}, field)
     wanted = _DATASET if hasattr(spec, "element_spec") else _SPARSE if isinstance(spec, SparseTensorSpec) else _TENSOR
     if field not in ((_DATASET, _BATCH) if wanted == _DATASET else (wanted,)):
-        raise _OtherElements(f"Component {component} is of another kind: expected {spec}")
+        raise _OtherElements(f"Component {component} has another type: expected {spec}")
     if field == _TENSOR:
         leaf: Any = parsed(data)
     elif field == _SPARSE:
         parts = [parsed(bytes_in({number: part}, number)) for number, part in decode(data)]
         if len(parts) != 3:
-            raise ValueError("A sparse tensor has coordinates, values and a shape.")
+            raise ValueError("A sparse tensor needs coordinates, values and a shape.")
         leaf = SparseTensor(*parts)
     elif field == _BATCH:
         return DatasetBatch([_dataset(bytes_in({number: part}, number), spec) for number, part in decode(data)])
@@ -231,7 +231,7 @@ class _Saved(NamedTuple):
                 raise ValueError(f"{count} elements in {elements!r}")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise errors.DataLossError(
-                None, None, f"{name} is damaged: it describes no dataset ({type(error).__name__}: {error})"
+                None, None, f"{name} is damaged: it does not describe a dataset ({type(error).__name__}: {error})"
             ) from None
         return cls(spec, count, os.path.join(path, elements))
 
@@ -247,7 +247,9 @@ def load(path: str, element_spec: Any, compression: str | None, dataset_spec: Da
         if saved.spec != loaded.spec:
             file.close()
             raise errors.FailedPreconditionError(
-                None, None, f"{path} was replaced by a dataset with other elements: load it again [Op:IteratorGetNext]"
+                None,
+                None,
+                f"{path} was replaced by a dataset with different elements: load it again [Op:IteratorGetNext]",
             )
         return _elements(file, saved.elements, spec, saved.size)
 
@@ -284,7 +286,7 @@ def _described(spec: Any) -> Any:
         return {"dict": [[key, _described(part)] for key, part in spec.items()]}
     if isinstance(spec, tuple):
         return {"tuple": [_described(part) for part in spec]}
-    raise TypeError(f"Elements of the kind {spec!r} cannot be saved: tensors in tuples and dicts can.")
+    raise TypeError(f"Elements of type {spec!r} cannot be saved; only tensors in tuples and dicts can.")
 
 
 def _restored(described: Any, dataset_spec: DatasetSpecOf) -> Any:
@@ -301,4 +303,4 @@ def _restored(described: Any, dataset_spec: DatasetSpecOf) -> Any:
         return {key: _restored(part, dataset_spec) for key, part in content}
     if kind == "tuple":
         return tuple(_restored(part, dataset_spec) for part in content)
-    raise ValueError(f"Nothing is called {kind!r}")
+    raise ValueError(f"There is nothing called {kind!r}")

@@ -238,7 +238,7 @@ def _stand_in(spec: Any, size: int) -> Any:
     if not isinstance(spec, TENSOR_SPECS):
         return None if isinstance(spec, NoneTensorSpec) else spec._stand_in(lambda inner: _stand_in(inner, size))
     if spec.shape.rank is None:
-        raise ValueError("Nothing can stand in for a tensor of unknown rank.")
+        raise ValueError("A tensor of unknown rank cannot be replaced by a placeholder.")
     shape = [size if n is None else n for n in spec.shape]
     if isinstance(spec, SparseTensorSpec):
         where = np.argwhere(np.ones([min(n, 2) for n in shape], bool))

@@ -496,7 +496,7 @@ class TPUClusterResolver(ClusterResolver):
             raise ValueError("Please provide a TPU Name to connect to.")
         if name not in ("", "local"):
             raise ValueError(
-                f"Could not lookup TPU metadata from name '{name}'. gradtape reaches the TPU of the machine that it "
+                f"Could not lookup TPU metadata from name '{name}'. gradtape can use only the TPU of the machine it "
                 "runs on, through JAX: run the program there, with TPUClusterResolver('local')."
             )
         self._name, self._job = name, job_name

@@ -314,8 +314,8 @@ class DistributedDataset:
 def _require_dataset(value: Any) -> None:
     if not isinstance(value, Dataset):
         raise AttributeError(
-            f"{type(value).__name__!r} object has no attribute 'element_spec': a tf.data.Dataset is distributed, such "
-            "as tf.data.Dataset.from_tensor_slices(x).batch(global_batch_size)."
+            f"{type(value).__name__!r} object has no attribute 'element_spec': only a tf.data.Dataset can be "
+            "distributed, such as tf.data.Dataset.from_tensor_slices(x).batch(global_batch_size)."
         )
 
 

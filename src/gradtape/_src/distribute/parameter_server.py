@@ -48,10 +48,10 @@ def _refuse(name: str) -> NoReturn:
     raise errors.UnimplementedError(
         None,
         None,
-        f"{name}: gradtape has no parameter servers, because workers that update variables at different times have no "
-        "meaning over XLA's programs. Use tf.distribute.MultiWorkerMirroredStrategy, which trains in step on the same "
-        "cluster; for variables that are too large for one device use tf.keras.distribution.ModelParallel or "
-        "tf.experimental.dtensor.",
+        f"{name}: gradtape has no parameter servers, because XLA programs cannot express workers that update "
+        "variables at different times. Use tf.distribute.MultiWorkerMirroredStrategy, which trains synchronously "
+        "on the same cluster; for variables that are too large for one device use "
+        "tf.keras.distribution.ModelParallel or tf.experimental.dtensor.",
     )
 
 

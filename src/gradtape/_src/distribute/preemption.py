@@ -147,7 +147,7 @@ class PreemptionCheckpointHandler:
             self._since = time.monotonic()
         if time.monotonic() - self._since < (self._config.grace_period or 0.0) and not processes.client():
             return
-        logger().warning("The process will be ended: saving a checkpoint after %d calls of `run`.", self._calls)
+        logger().warning("The process will be terminated: saving a checkpoint after %d calls of `run`.", self._calls)
         if self._config.save_fn is not None:
             self._config.save_fn(*args, **kwargs)
         elif get_strategy().extended.should_checkpoint and processes.number() == 0:

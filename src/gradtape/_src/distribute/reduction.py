@@ -46,7 +46,7 @@ def as_reduce_op(op: Any) -> ReduceOp:
     """The enum, or its name in any case."""
     if isinstance(op, str):
         return ReduceOp(op.upper())
-    assert isinstance(op, ReduceOp), f"reduce_op is a tf.distribute.ReduceOp or its name. Received: {op!r}"
+    assert isinstance(op, ReduceOp), f"reduce_op must be a tf.distribute.ReduceOp or its name. Received: {op!r}"
     return op
 
 
@@ -76,8 +76,8 @@ def _check_summands(tensors: Sequence[Tensor]) -> None:
     first = tensors[0]
     if not first.dtype.is_numeric:
         raise errors.invalid_argument(
-            f"Value for attr 'T' of {first.dtype.name} is not in the list of allowed values: it has no sum over "
-            "replicas. Cast it to a number",
+            f"Value for attr 'T' of {first.dtype.name} is not in the list of allowed values: it cannot be summed "
+            "over replicas. Cast it to a number",
             "AddN",
         )
     for number, tensor in enumerate(tensors):
@@ -91,7 +91,7 @@ def _check_summands(tensors: Sequence[Tensor]) -> None:
 
 def _reduced_slices(op: ReduceOp, parts: Sequence[Any], layout: Layout | None) -> IndexedSlices:
     if not all(isinstance(part, IndexedSlices) for part in parts):
-        raise ValueError(f"Gradients of replicas are IndexedSlices in all of them, or in none. Received: {parts}")
+        raise ValueError(f"Gradients must be IndexedSlices in all replicas or in none. Received: {parts}")
     values = concatenated([convert(part.values) for part in parts], 0, layout)
     indices = concatenated([convert(part.indices) for part in parts], 0, layout)
     count = len(parts) if layout is None else layout.total
@@ -101,7 +101,7 @@ def _reduced_slices(op: ReduceOp, parts: Sequence[Any], layout: Layout | None) -
 def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any, layout: Layout | None = None) -> Tensor:
     """The sum or mean over replicas and over an axis of their parts, which may have different sizes there."""
     if any(nest.is_nested(part) for part in parts):
-        raise TypeError(f"Expected a tensor of each replica, but got a structure: {parts[0]}. Reduce its leaves.")
+        raise TypeError(f"Expected one tensor per replica, but got a structure: {parts[0]}. Reduce its leaves.")
     tensors = [convert(part) for part in parts]
     axes = tuple(axis) if isinstance(axis, (list, tuple)) else (axis,)
     _check_axes(tensors, axes)

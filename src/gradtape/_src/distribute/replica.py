@@ -162,8 +162,8 @@ class ReplicaContext:
         found = mode.get()
         if found is not None and found.replica is not self:
             raise RuntimeError(
-                "Need to be inside `call_for_each_replica()`: a method of a `ReplicaContext` was called outside of the "
-                "replica that it belongs to."
+                "Need to be inside `call_for_each_replica()`: a method of a `ReplicaContext` was called outside "
+                "the replica it belongs to."
             )
 
 
@@ -237,7 +237,7 @@ class _Thread:
         elif self._found > len(self._created):
             raise RuntimeError(
                 f"Tried to create variable number {self._found} of replica {self.number}, which replica 0 has not "
-                "created. All replicas create the same variables, in the same order."
+                "created. All replicas must create the same variables, in the same order."
             )
         return self._created[self._found - 1]
 

@@ -369,7 +369,7 @@ class StrategyExtended:
         if isinstance(value, Variable) and is_distributed(value):
             if isinstance(value, variables.SyncOnReadVariable):
                 return self.across(op, [copy.read_value() for copy in copies_of(value)], None)
-            assert op is ReduceOp.MEAN, f"{value!r} is the same in all replicas: it has no sum over them."
+            assert op is ReduceOp.MEAN, f"{value!r} is the same in all replicas and cannot be summed over them."
             return value.read_value()
         if op is ReduceOp.SUM and self.num_replicas > 1:
             raise ValueError(
@@ -610,7 +610,7 @@ class TPUStrategy(Strategy):
     >>> tf.distribute.TPUStrategy()
     Traceback (most recent call last):
         ...
-    RuntimeError: TPUStrategy finds no TPU: JAX, which gradtape reaches TPUs through, has none here....
+    RuntimeError: TPUStrategy finds no TPU: gradtape uses TPUs through JAX, which finds none on this machine....
     """
 
     def __init__(
@@ -619,7 +619,7 @@ class TPUStrategy(Strategy):
         found = logical_devices("TPU")
         if not found:
             raise RuntimeError(
-                "TPUStrategy finds no TPU: JAX, which gradtape reaches TPUs through, has none here. "
+                "TPUStrategy finds no TPU: gradtape uses TPUs through JAX, which finds none on this machine. "
                 "tf.distribute.MirroredStrategy() runs the same program on GPUs or on the CPU."
             )
         super().__init__(MirroredExtended(found))

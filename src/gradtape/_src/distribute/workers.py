@@ -55,8 +55,8 @@ class WorkersExtended(MirroredExtended):
                 if isinstance(leaf, UnevenPerReplica):  # every process knows that it is, and does the same
                     raise only_eager(
                         ValueError(
-                            "Replicas in several processes that get different numbers of rows cannot be one program. "
-                            "`batch(..., drop_remainder=True)` leaves such a batch out."
+                            "Replicas in several processes with different numbers of rows cannot be compiled into "
+                            "one program. `batch(..., drop_remainder=True)` drops such a batch."
                         )
                     )
         return super().run(fn, args, kwargs)
@@ -120,7 +120,7 @@ class WorkersExtended(MirroredExtended):
 def _of_all_workers(tensor: Tensor) -> np.ndarray:
     """The tensors of all processes, along a new first axis."""
     if current_graph() is not None:
-        raise only_eager(RuntimeError("A reduction over several processes takes place when it is called."))
+        raise only_eager(RuntimeError("A reduction over several processes runs when it is called."))
     if not (tensor.dtype.is_numeric or tensor.dtype.is_bool):
         raise TypeError(
             f"Value passed to parameter 'input' has DataType {tensor.dtype.name} not in list of allowed values: "
@@ -169,7 +169,7 @@ def _workers_of(resolver: ClusterResolver) -> tuple[list[str], int]:
         if resolver.task_type in ("chief", "worker") and resolver.task_type in spec.jobs:
             wrong = f"The `task_id` {resolver.task_id} exceeds the maximum id of {resolver.task_type}."
         raise ValueError(
-            f"{wrong} A MultiWorkerMirroredStrategy runs in the tasks {tasks} of the cluster: TF_CONFIG has to name "
+            f"{wrong} A MultiWorkerMirroredStrategy runs in the tasks {tasks} of the cluster: TF_CONFIG must name "
             "one of them under 'task'."
         )
     return [spec.task_address(job, i) for job, i in tasks], tasks.index(mine)

@@ -236,7 +236,7 @@ def device_of(device: Any) -> Device:
     name = device.to_string() if hasattr(device, "to_string") else str(device)
     found = parse(name)
     if found is None:
-        raise ValueError(f"A device of a mesh has a kind and a number, as in 'CPU:0'. Received: {name!r}")
+        raise ValueError(f"A device of a mesh must have a kind and a number, as in 'CPU:0'. Received: {name!r}")
     return found
 
 

@@ -93,10 +93,10 @@ def _value(data: bytes, at: int, number: int, kind: int) -> tuple[Any, int]:
     elif kind in (_FIXED32, _FIXED64):
         size = 4 if kind == _FIXED32 else 8
     else:
-        raise ValueError(f"Field {number} is of the unknown kind {kind} (before byte {at}).")
+        raise ValueError(f"Field {number} has the unknown wire type {kind} (before byte {at}).")
     content = data[at : at + size]
     if len(content) < size:
-        raise ValueError(f"Field {number} should have {size} bytes, of which {len(content)} are there.")
+        raise ValueError(f"Field {number} should have {size} bytes, but only {len(content)} are present.")
     if kind == _BYTES:
         return content, at + size
     fixed = Fixed32 if kind == _FIXED32 else Fixed64
@@ -108,7 +108,7 @@ def number_in(message: Mapping[int, Any], field: int) -> int:
     """A number that is not negative; 0 if it is missing."""
     value = message.get(field, 0)
     if not isinstance(value, int) or value >= 2**63:
-        raise ValueError(f"Field {field} should be a number that is not negative.")
+        raise ValueError(f"Field {field} should be a nonnegative number.")
     return value
 
 
@@ -137,7 +137,7 @@ def varint(value: int) -> bytes:
     ('ac 02', 10)
     """
     if not -(2**63) <= value < 2**64:
-        raise ValueError(f"A varint has at most 64 bits: {value} does not fit.")
+        raise ValueError(f"A varint has at most 64 bits: {value} is too large.")
     value &= 2**64 - 1
     groups = bytearray()
     while value > 127:

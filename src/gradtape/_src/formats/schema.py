@@ -199,7 +199,7 @@ class Record(Message):
         if field.many or not isinstance(field.kind, str):
             raise AttributeError(
                 f'Assignment not allowed to message, map, or repeated field "{name}" in protocol message object. '
-                "Change it in its place, or use CopyFrom, append or extend."
+                "Modify it in place, or use CopyFrom, append or extend."
             )
         self._set(name, value)
 

@@ -71,7 +71,7 @@ def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
     """
     prefix = os.fspath(prefix)
     if "" in tensors:
-        raise ValueError("A tensor needs a name to be saved under: '' is taken by the header of the file.")
+        raise ValueError("A tensor needs a name to be saved: '' is reserved for the header of the file.")
     folder = os.path.dirname(prefix) or "."
     with named_errors(prefix):
         os.makedirs(folder, exist_ok=True)
@@ -337,7 +337,7 @@ class Reader:
             piece_key = _slice_key(key_, extents)
             piece = self._entries.get(piece_key)
             if piece is None or piece.dtype != entry.dtype or len(extents) != len(entry.shape):
-                raise damaged(f"A slice of the tensor {key} is missing or of another kind", f"{self.prefix}.index")
+                raise damaged(f"A slice of the tensor {key} is missing or has another type", f"{self.prefix}.index")
             # A length of -1 means all there is.
             place = tuple(slice(start, None if n < 0 else start + n) for start, n in extents)
             if whole[place].shape != piece.shape:
@@ -355,8 +355,8 @@ class Reader:
     def _too_few_slices(self, key: str, entry: _Entry, missing: int) -> errors.InvalidArgumentError:
         spec = ":".join("-" for _ in entry.shape)
         return errors.invalid_argument(
-            f"Does not have sufficient slices for partitioned tensor {key} to restore in slice_spec: {spec}. {missing} "
-            f"of its {math.prod(entry.shape)} values are in none of the slices of {self.prefix}: save the variable "
+            f"Does not have sufficient slices for partitioned tensor {key} to restore in slice_spec: {spec}. "
+            f"{missing} of its {math.prod(entry.shape)} values are in no slice of {self.prefix}: save the variable "
             "again, with all its parts."
         )
 
@@ -366,7 +366,9 @@ class Reader:
         except KeyError:
             close = difflib.get_close_matches(str(key), self._names, 3)
             like = f"Did you mean {' or '.join(repr(name) for name in close)}? " if close else ""
-            message = f"Key {key} not found in checkpoint. {like}tf.train.list_variables({self.prefix!r}) has all keys."
+            message = (
+                f"Key {key} not found in checkpoint. {like}tf.train.list_variables({self.prefix!r}) lists all keys."
+            )
             raise errors.NotFoundError(None, None, message) from None
         return found, self._entries[found]
 
@@ -429,13 +431,13 @@ class Reader:
                     if file.readinto(data.data) == entry.size:
                         return data
         except FileNotFoundError:
-            message = f"{path}; No such file or directory. It belongs to the index beside it: copy both together."
+            message = f"{path}; No such file or directory. It belongs to the index file next to it: copy both together."
             raise errors.NotFoundError(None, None, message) from None
         raise errors.OutOfRangeError(
             None,
             None,
-            f"Read less bytes than requested. {path} has {held} bytes, and the index names bytes {entry.offset} "
-            f"to {entry.offset + entry.size}: the file was cut short. Copy it again, or use an earlier checkpoint.",
+            f"Read less bytes than requested. {path} has {held} bytes, but the index refers to bytes {entry.offset} "
+            f"to {entry.offset + entry.size}: the file is truncated. Copy it again, or use an earlier checkpoint.",
         )
 
     def _check(self, entry: _Entry, checksum: int) -> None:
@@ -511,7 +513,7 @@ class _Entry(NamedTuple):
             slices = [tuple(map(_extent, messages_in(part, 1))) for part in messages_in(fields, 7)]
             shard, offset, size, checksum = (number_in(last, field) for field in (3, 4, 5, 6))
             if len(shape) > _RANK or any(len(extents) != len(shape) for extents in slices):
-                raise ValueError(f"A tensor has at most {_RANK} dimensions, and its slices have as many.")
+                raise ValueError(f"A tensor can have at most {_RANK} dimensions, and its slices the same number.")
             return cls(number_in(last, 1), shape, shard, offset, size, checksum, slices)
         except ValueError as error:
             raise ValueError(f"Entry for key {_name(key)} not parseable. {error}") from None
@@ -545,7 +547,7 @@ def _string(name: str, value: Any) -> bytes:
         return value.encode()
     if isinstance(value, bytes):
         return value
-    raise TypeError(f"The tensor {name} cannot be saved: strings are bytes, and it holds {value!r}.")
+    raise TypeError(f"The tensor {name} cannot be saved: strings must be bytes, but it contains {value!r}.")
 
 
 def _lengths(lengths: list[int]) -> bytes:
@@ -561,8 +563,8 @@ def _numpy_dtype(key: bytes, entry: _Entry) -> np.dtype[Any]:
         raise errors.UnimplementedError(
             None,
             None,
-            f"The tensor {_name(key)} has TensorFlow's dtype number {entry.dtype}, which gradtape does not have: leave "
-            "this key out.",
+            f"The tensor {_name(key)} has TensorFlow's dtype number {entry.dtype}, which gradtape does not support: "
+            "skip this key.",
         ) from None
     return numpy_dtype[0] if dtype.is_quantized else numpy_dtype  # stored as the integers that they are
 
@@ -628,11 +630,11 @@ def _no_checkpoint(prefix: str) -> errors.NotFoundError:
     if name.endswith(ending) and name.removesuffix(ending) in there:
         help_ = f"Give the path without {ending!r}."
     elif os.path.isdir(prefix):
-        help_ = "This is a folder: tf.train.latest_checkpoint has the path of the last checkpoint in it."
+        help_ = "This is a directory: tf.train.latest_checkpoint returns the path of the latest checkpoint in it."
     elif there:
         shown = ", ".join(map(repr, there[:5])) + (", ..." if len(there) > 5 else "")
-        help_ = f"The checkpoints in that folder are {shown}."
+        help_ = f"The checkpoints in that directory are {shown}."
     else:
-        help_ = f"There is no checkpoint in the folder {folder or '.'!r}."
+        help_ = f"There is no checkpoint in the directory {folder or '.'!r}."
     message = f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for {prefix}. {help_}"
     return errors.NotFoundError(None, None, message)

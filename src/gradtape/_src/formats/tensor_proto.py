@@ -58,7 +58,7 @@ def parsed(data: bytes, wanted: DType | None = None) -> Tensor:
             f"Type mismatch between parsed tensor ({dtype.word}) and dtype ({wanted.word})", _OP
         )
     if dtype.is_quantized or dtype.name in ("resource", "variant"):
-        raise _unparsable(f"gradtape has no tensors of {dtype.name}")
+        raise _unparsable(f"gradtape does not support tensors of {dtype.name}")
     try:
         return wrap(_array(fields, dtype))
     except ValueError as error:
@@ -76,7 +76,9 @@ def _array(fields: dict[int, list[Any]], dtype: DType) -> ndarray:
         if not content or not isinstance(content, bytes):
             continue
         if dtype.name == "string" or len(content) != count * dtype.numpy_dtype.itemsize:
-            raise ValueError(f"{len(content)} bytes are no {dtype.name} values of the shape {errors.brackets(shape)}")
+            raise ValueError(
+                f"{len(content)} bytes do not hold {dtype.name} values of the shape {errors.brackets(shape)}"
+            )
         if dtype.is_bool:
             return shaped(np.frombuffer(content, np.uint8) != 0, shape)
         return shaped(np.frombuffer(content, dtype.numpy_dtype), shape).copy()

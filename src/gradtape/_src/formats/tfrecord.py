@@ -27,7 +27,7 @@ def opened(path: str, compression: str) -> IO[bytes]:
     """A file to read, whatever its compression is."""
     if compression not in _WAYS:
         raise errors.invalid_argument(
-            f"Unsupported compression_type: {compression}. One of {tuple(_WAYS)[1:]}, or none."
+            f"Unsupported compression_type: {compression}. Use one of {tuple(_WAYS)[1:]}, or none."
         )
     file = open_to_read(path, _OP)
     return io.BufferedReader(_Inflated(file, path, compression), _PIECE) if compression else file
@@ -56,10 +56,10 @@ class _Inflated(io.RawIOBase):
                 if not self._waiting:
                     return 0
                 if self._inflate is not None and self._compression == "ZLIB":
-                    raise lost(f"{self._path} has more bytes behind the end of the compressed data")
+                    raise lost(f"{self._path} has extra bytes after the end of the compressed data")
                 self._inflate = zlib.decompressobj(_WAYS[self._compression])
             elif not self._waiting:
-                raise lost(f"{self._path} is truncated: the compressed data has no end")
+                raise lost(f"{self._path} is truncated: the end of the compressed data is missing")
             data = self._next(len(buffer))
             if data:
                 buffer[: len(data)] = data
@@ -203,7 +203,7 @@ def as_record(value: Any) -> bytes:
     if isinstance(value, str):
         value = value.encode()
     if not isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError(f"A record is a string of bytes, got {type(value).__name__}.")
+        raise TypeError(f"A record must be bytes, got {type(value).__name__}.")
     return bytes(value)
 
 

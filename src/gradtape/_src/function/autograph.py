@@ -304,7 +304,7 @@ def _factory(function: FunctionType) -> Callable[[FunctionType], FunctionType]:
     inner_code = space[_OUTER]().__code__
     for variable in inner_code.co_freevars:
         if variable not in free:
-            raise ValueError(f"the converted function would need a variable {variable!r} of its surroundings")
+            raise ValueError(f"the converted function would need the variable {variable!r} of the enclosing scope")
 
     def make(original: FunctionType) -> FunctionType:
         cells = dict(zip(free, original.__closure__ or (), strict=True))

@@ -296,16 +296,16 @@ class ConcreteFunction:
         """A variable for the place of one."""
         if not isinstance(leaf, Variable):
             raise errors.invalid_argument(
-                f"cannot compute {self.name}: {self.pretty_printed_signature(False)} was given {leaf!r} where it takes "
-                "a tf.Variable",
+                f"cannot compute {self.name}: {self.pretty_printed_signature(False)} received {leaf!r} but takes a "
+                "tf.Variable",
                 self.name,
             )
         variable = leaf if isinstance(leaf, VariableParam) and current_graph() is not None else stored(leaf)
         like = abstract_value(variable)
         if variable.dtype != spec.dtype or not spec.shape.is_compatible_with(like.shape):
             raise TypeError(
-                f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} was given a variable of "
-                f"shape {variable.shape} and dtype {variable.dtype.name}, where it takes {spec!r}."
+                f"Binding inputs to tf.function failed: {self.pretty_printed_signature(False)} received a variable "
+                f"of shape {variable.shape} and dtype {variable.dtype.name}, but takes {spec!r}."
             )
         return variable
 

@@ -88,8 +88,8 @@ class EagerFunction(ConcreteFunction):
         """The results in their structure, with dtypes and without shapes: known once it has run."""
         if not self._ran:
             raise ValueError(
-                f"{self.pretty_printed_signature(False)} runs eagerly, so that its results are known when it has been "
-                f"called. {self.reason}"
+                f"{self.pretty_printed_signature(False)} runs eagerly, so its results are known only after a call. "
+                f"{self.reason}"
             )
         return self._structure
 

@@ -239,9 +239,9 @@ class Function:
             signatures = [concrete.pretty_printed_signature(False) for concrete in self._functions[-2:]]
             warn_once(
                 f"5 out of the last 5 calls to {self._python_function} triggered tf.function retracing. Tracing is "
-                "expensive: each new shape, dtype or Python value among the arguments is compiled anew. Pass tensors "
-                "instead of Python numbers, keep shapes the same, and create functions outside of loops. The last two "
-                f"calls: {signatures[0]}, then {signatures[-1]}.",
+                "expensive: the function is traced again for each new shape, dtype or Python value among the "
+                "arguments. Pass tensors instead of Python numbers, keep shapes the same, and create functions "
+                f"outside loops. The last two calls: {signatures[0]}, then {signatures[-1]}.",
                 self._tracer.origin,
             )
 
@@ -498,8 +498,8 @@ def function(
         compiled = experimental_compile if jit_compile is None else jit_compile
         if compiled is not None and not isinstance(compiled, (bool, int, np.bool_)):
             raise TypeError(
-                "jit_compile is True (always compile with XLA), False (run on NumPy, without compiling) or None (as "
-                f"tf.config.optimizer.set_jit says). Received: {compiled!r}."
+                "jit_compile must be True (always compile with XLA), False (run on NumPy, without compiling) or "
+                f"None (use the setting of tf.config.optimizer.set_jit). Received: {compiled!r}."
             )
         return Function(python_function, input_signature, autograph, relaxed, compiled)
 

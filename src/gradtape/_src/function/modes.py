@@ -27,7 +27,7 @@ traced_for: ContextVar[Any] = ContextVar("gradtape_traced_for", default=None)
 _JIT = {"xla": "autoclustering", "numpy": "", "auto": "auto"}  # executors, and what `get_jit` calls them
 _jit = [os.environ.get("GRADTAPE_JIT", "auto")]
 if _jit[0] not in _JIT:
-    raise ValueError(f"The environment variable GRADTAPE_JIT is 'xla', 'numpy' or 'auto'. Received {_jit[0]!r}.")
+    raise ValueError(f"The environment variable GRADTAPE_JIT must be 'xla', 'numpy' or 'auto'. Received {_jit[0]!r}.")
 _deterministic = [False]
 _warnings: set[str] = set()
 

@@ -73,7 +73,7 @@ class Signature:
                 bound.apply_defaults()
                 given = bound.args[: max(most, len(self.declared))]
             if len(given) != len(self.declared):
-                raise TypeError(f"{len(self.declared)} arguments are declared, {len(given)} were given")
+                raise TypeError(f"{len(self.declared)} arguments are declared, but {len(given)} were passed")
             return tuple(_conforming(value, spec) for value, spec in zip(given, self.declared, strict=True))
         except (TypeError, ValueError) as error:
             raise TypeError(

@@ -126,8 +126,7 @@ class FunctionScope:
             return None
         if is_symbolic(did_return) and value is not None:
             raise ValueError(
-                _NO_RETURN.format("else")
-                + " Here the function can come to its end without a `return`: write one there."
+                _NO_RETURN.format("else") + " The function can reach its end without a `return`: add one there."
             )
         return value
 
@@ -338,8 +337,8 @@ def _check_branches(main: State, orelse: State, names: Sequence[str], strings: b
         if (type(one) is Undefined) != (type(other) is Undefined):
             where = "main" if type(one) is Undefined else "else"
             raise ValueError(
-                f"'{name}' must also be initialized in the {where} branch: whether it runs is known only when the "
-                f"compiled function does. Give '{name}' a value there, or before the `if`."
+                f"'{name}' must also be initialized in the {where} branch: whether it runs is known only at run "
+                f"time. Give '{name}' a value there, or before the `if`."
             )
         if type(one) is Undefined:
             continue
@@ -364,7 +363,7 @@ def _check_leaves(name: str, main: Any, orelse: Any, strings: bool) -> None:
             if allows_dynamic_shapes():
                 raise _StringsDifferError()
             raise only_eager(
-                TypeError(f"'{name}' is a string, which no compiled program can choose: XLA has numbers only.")
+                TypeError(f"'{name}' is a string, which a compiled program cannot select: XLA supports only numbers.")
             )
         if _is_numeric(main) or _is_numeric(orelse) or not _is_same(main, orelse):
             raise TypeError(
@@ -381,8 +380,8 @@ def _check_leaves(name: str, main: Any, orelse: Any, strings: bool) -> None:
     if tuple(a.array.shape) != tuple(b.array.shape) and not (allows_dynamic_shapes() and a.shape.rank == b.shape.rank):
         raise only_eager(
             ValueError(
-                f"'{name}' has shape {a.shape} in the main branch, but shape {b.shape} in the else branch. A compiled "
-                "program needs one shape: pad the smaller one, or choose before the function is called."
+                f"'{name}' has shape {a.shape} in the main branch, but shape {b.shape} in the else branch. A "
+                "compiled program needs one shape: pad the smaller one, or choose before calling the function."
             )
         )
 
@@ -515,8 +514,9 @@ class Range:
         if not allows_dynamic_shapes() or type(count.array) is not Symbolic:
             error = only_eager(
                 errors.OperatorNotAllowedInGraphError(
-                    "The length of this tf.range is not known while the function is being traced, so that it has no "
-                    "shape. A loop can go over it: `for i in tf.range(n)`. For a tensor pass `n` as a Python number."
+                    "The length of this tf.range is not known while the function is being traced, so it has no "
+                    "shape. You can loop over it: `for i in tf.range(n)`. To get a tensor, pass `n` as a Python "
+                    "number."
                 )
             )
             made: Tensor = in_graph("range", (self.start, self.limit, self.delta, self.start.dtype), {}, error)
@@ -647,7 +647,7 @@ class _Loop:
             if unset is None:
                 raise
             raise ValueError(
-                f"'{unset}' must be defined before the loop: its first iteration reads it. Give it a value there."
+                f"'{unset}' must be defined before the loop, because the first iteration reads it."
             ) from None
         before = list(self._before)
         for i in missing:
@@ -715,8 +715,8 @@ def _check_iteration(name: str, before: Any, after: Any, may_change: bool, strin
     a, b = convert(before), convert(after)
     if a.dtype != b.dtype:
         raise TypeError(
-            f"'{name}' has dtype {a.dtype.name} before the loop, but dtype {b.dtype.name} after one iteration. Begin "
-            "with a tensor of that dtype, or use tf.cast."
+            f"'{name}' has dtype {a.dtype.name} before the loop, but dtype {b.dtype.name} after one iteration. "
+            "Start with a tensor of that dtype, or use tf.cast."
         )
     if len(a.array.shape) == len(b.array.shape) and allows_dynamic_shapes():
         may_change = may_change or not all(type(n) is int for n in a.array.shape)

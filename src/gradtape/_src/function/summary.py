@@ -50,7 +50,9 @@ def _details(kind: str, function: ConcreteFunction, program: Program) -> list[st
     if written is None:
         return [title, f"  {len(program.nodes)} nodes, which have not run on NumPy"]
     passes = ", ".join(f"{name} {count}" for name, count in program.passes.items())
-    memory = f"{_bytes(written.peak)} at the same time, {written.reused} results in memory of values that have ended"
+    memory = (
+        f"{_bytes(written.peak)} at the peak, {written.reused} results reuse memory of values that are no longer needed"
+    )
     return [title, f"  nodes after each pass: {passes}", f"  memory: {memory}", written.listing()]
 
 
@@ -103,7 +105,7 @@ def _numbers(program: Program) -> tuple[str, str, str]:
 
 def _reason(program: Program) -> str:
     if program.needs_numpy:
-        return "XLA has neither strings nor shapes that depend on values"
+        return "XLA supports neither strings nor shapes that depend on values"
     if program.tier is None:
         return f"it was chosen; on one device, because {program.undivided}" if program.undivided else "it was chosen"
     elsewhere = program.tier.on_numpy and program.is_compiled and not program.has_run_on_numpy

@@ -200,8 +200,8 @@ class Tracer:
         except RecursionError as error:
             raise errors.StagingError(
                 f"in user code:\n\n    RecursionError: {error}\n\n'{self.origin.name}' calls itself, directly or "
-                "through others, until Python has no stack left. A condition on a tensor does not end that, because "
-                "both branches are traced: use a loop, or a Python number to count down."
+                "indirectly, until Python's stack is exhausted. A condition on a tensor does not stop the "
+                "recursion, because both branches are traced: use a loop, or a Python number to count down."
             ) from None
         finally:
             self._created.extend(creations.created)

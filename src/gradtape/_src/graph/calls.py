@@ -233,8 +233,8 @@ def _series_inside(call: SeriesCall, derivative: Derivative, residuals: Sequence
     traced = derivative.traced
     if traced.graph.root.dynamic_sizes:
         raise NotImplementedError(
-            "Taylor mode does not go through a compiled function in which shapes depend on values. Open the tape "
-            "inside of the function, or call its `python_function`."
+            "Taylor mode does not support compiled functions in which shapes depend on values. Open the tape "
+            "inside the function, or call its `python_function`."
         )
     sizes = dict(call.record.attrs["sizes"] or ())
     known = {id(r.symbol): value for r, value in zip(derivative.residuals, residuals, strict=True)}

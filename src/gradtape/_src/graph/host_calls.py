@@ -140,8 +140,8 @@ def function_on_host(
     ):
         raise only_eager(
             ValueError(
-                f"The shape of what {function} returns is not known before it is called, and a compiled program has "
-                "fixed shapes. Say it with a tf.TensorSpec in the place of the dtype."
+                f"The shape of the result of {function} is not known before it is called, but a compiled program "
+                "has fixed shapes. Pass a tf.TensorSpec instead of the dtype."
             )
         )
 
@@ -151,8 +151,8 @@ def function_on_host(
             if not _fits(result.shape, shape):
                 announced = [n if type(n) is int else -1 for n in shape or ()]
                 raise errors.invalid_argument(
-                    f"{function} returned an array of shape {errors.brackets(result.shape)}, where "
-                    f"{errors.brackets(announced)} was announced: a compiled program has fixed shapes"
+                    f"{function} returned an array of shape {errors.brackets(result.shape)}, but declared "
+                    f"{errors.brackets(announced)}: a compiled program has fixed shapes"
                 )
         return tuple(results)
 

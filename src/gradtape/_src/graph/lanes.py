@@ -91,7 +91,7 @@ def replicas_of(layout: Layout) -> Replicas | None:
                 raise only_eager(
                     RuntimeError(
                         "Replicas of several processes in a loop or a branch of a tf.function cannot be compiled. "
-                        "Call strategy.run outside of tf.while_loop, tf.cond and loops over tensors."
+                        "Call strategy.run outside tf.while_loop, tf.cond and loops over tensors."
                     )
                 )
             graph.root.executor = "xla"

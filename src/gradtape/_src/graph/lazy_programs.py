@@ -52,7 +52,7 @@ def _program(program: LazyProgram, donated: Sequence[int]) -> Program:
                 values[number] = symbolic_namespace.pinned(value) if number in pinned else value
     made = Program(graph, arguments, [values[number] for number in program.outputs])
     if any(not made.is_explicit(feed) for feed in made.feeds):
-        raise TypeError("it has constants that are too large for its text")
+        raise TypeError("its constants are too large")
     made.feeds = [feed for feed in graph.feeds if made.is_explicit(feed)]  # also one that nothing uses
     made.donated = tuple(donated)
     return made

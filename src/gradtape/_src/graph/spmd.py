@@ -61,7 +61,7 @@ class Divided:
     def __init__(self, graph: Graph, sizes: dict[str, Any], outputs: Sequence[Any]) -> None:
         replicas: Any = graph.replicas
         if replicas.is_mixed:
-            raise NotAlikeError("replicas of two strategies are in one function")
+            raise NotAlikeError("one function contains replicas of two strategies")
         self.layout = replicas.layout
         self._sizes = sizes
         self._graph = graph
@@ -95,7 +95,7 @@ class Divided:
         starts = [first for first, _ in mark.ranges]
         lengths = {last - first for first, last in mark.ranges}
         if len(lengths) > 1:
-            raise NotAlikeError(f"replicas do different things: they have {sorted(lengths)} operations")
+            raise NotAlikeError(f"replicas differ: they have {sorted(lengths)} operations")
         for offset in range(lengths.pop()):
             self._group_nodes([self._all_nodes[start + offset] for start in starts])
 
@@ -103,7 +103,7 @@ class Divided:
         first = nodes[0]
         for node in nodes[1:]:
             if not _calls_alike(node, first):
-                raise NotAlikeError(f"replicas do different things: {first.name} of one is {node.name} of another")
+                raise NotAlikeError(f"replicas differ: {first.name} of one is {node.name} of another")
         for values in zip(*[node.args for node in nodes], strict=True):
             self._check_lane(values)
         for symbols in zip(*[node.outputs for node in nodes], strict=True):
@@ -125,7 +125,7 @@ class Divided:
         if all(value is first for value in values) or self._is_lane(values):
             return
         if any(id(value) in self._lanes for value in values if type(value) is Symbolic):
-            raise NotAlikeError("a replica uses what another one has computed")
+            raise NotAlikeError("a replica uses a value computed by another one")
         if all(type(value) is Symbolic and id(value) in self._feeds for value in values):
             kinds = {self._feeds[id(value)].kind for value in values}
             if len(kinds) == 1 and len({id(value) for value in values}) == len(values):
@@ -198,7 +198,7 @@ class Divided:
         if all(type(value) is not Symbolic and alike(value, first) for value in values):
             return first
         if any(type(value) is Symbolic and id(value) in self._lanes for value in values):
-            raise NotAlikeError("a replica uses what another one has computed")
+            raise NotAlikeError("a replica uses a value computed by another one")
         return self._selected(values)
 
     def _selected(self, values: Sequence[Any]) -> Symbolic:
@@ -225,7 +225,7 @@ class Divided:
         if id(symbol) in self._equal:
             return symbol
         if self.layout.workers > 1:
-            raise NotAlikeError("code across replicas uses the value of a single one")
+            raise NotAlikeError("code across replicas uses the value of a single replica")
         if (id(symbol), number) not in self._picks:
             picked = Symbolic(self._graph, value.shape, value.dtype)
             self.nodes.append(Node("replica_pick", (symbol,), {"number": number}, (picked,)))

@@ -58,7 +58,7 @@ def mesh_of(layout: Layout) -> Mesh:
     (kind,) = kinds
     local = jax_devices(kind)
     if any(device.number >= len(local) for device in layout.devices):
-        raise NotAlikeError(f"JAX has {len(local)} devices of the kind {kind}, and the strategy has more")
+        raise NotAlikeError(f"JAX has only {len(local)} devices of the kind {kind}")
     if layout.workers == 1:
         return Mesh(np.array([local[device.number] for device in layout.devices]), (_AXIS,))
     return Mesh(np.array(_of_all_workers(layout, kind, local)), (_AXIS,))
@@ -71,7 +71,7 @@ def _of_all_workers(layout: Layout, kind: str, local: Sequence[Any]) -> list[Any
     for worker in range(layout.workers):
         there = sorted([d for d in everywhere if d.process_index == worker], key=lambda d: d.id)
         if len(there) < layout.local:
-            raise NotAlikeError(f"process {worker} has {len(there)} devices, and this one uses {layout.local}")
+            raise NotAlikeError(f"process {worker} has {len(there)} devices, but this one uses {layout.local}")
         found += [there[device.number] for device in layout.devices]
     return found
 

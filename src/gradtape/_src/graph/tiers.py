@@ -62,7 +62,7 @@ class Tier:
     def __init__(self, program: Program) -> None:
         self._program = program
         self.on_numpy, self.is_settled = True, False
-        self.reason = "not called often enough to compile it"
+        self.reason = "not called often enough to be worth compiling"
         self._best = {True: float("inf"), False: float("inf")}  # seconds, by whether on NumPy
         self._spent, self._calls, self._turns, self._compiling = 0.0, 0, 0, False
         self._lock = forks.lock()

@@ -218,8 +218,8 @@ class Traced:
         if self.graph.root.dynamic_sizes or self.plain.over_replicas is None:
             raise NeedsEagerError(
                 RuntimeError(
-                    f"The replicas of several processes cannot be one program: {self.plain.undivided}. Their "
-                    "reductions take place when they are called."
+                    "The replicas of several processes cannot be compiled into one program: "
+                    f"{self.plain.undivided}. Their reductions run when they are called."
                 )
             )
 

@@ -356,7 +356,7 @@ def _try_to_allocate(size: int) -> None:
         np.empty(size, np.uint8)
     except MemoryError:
         raise errors.ResourceExhaustedError(
-            None, None, f"Out of memory allocating {size} bytes. The program has not run; variables are unchanged."
+            None, None, f"Out of memory allocating {size} bytes. The program did not run; variables are unchanged."
         ) from None
 
 

@@ -100,5 +100,6 @@ def is_backpropagatable(tensor: Any) -> bool:
 def record_gradient(op_name: str, inputs: Any, attrs: Any, results: Any) -> NoReturn:
     """TensorFlow's ops call it to be recorded; the ops of gradtape are recorded without it."""
     raise NotImplementedError(
-        f"record_gradient({op_name!r}): ops record themselves here. Use tf.custom_gradient for a gradient of your own."
+        f"record_gradient({op_name!r}): ops record themselves in gradtape. Use tf.custom_gradient to define your "
+        "own gradient."
     )

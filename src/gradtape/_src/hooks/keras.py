@@ -164,8 +164,8 @@ def claim() -> None:
     config = sys.modules.get(_CONFIG)
     if config is not None and config.backend() != NAME:
         raise ImportError(
-            f"Keras is already imported, with its {config.backend()} backend, and a process has one backend only. "
-            "Import gradtape.keras, or set KERAS_BACKEND=gradtape, before the first `import keras`."
+            f"Keras is already imported, with its {config.backend()} backend, and a process can have only one "
+            "backend. Import gradtape.keras, or set KERAS_BACKEND=gradtape, before the first `import keras`."
         )
     prefer("gradtape.keras")
 
@@ -281,7 +281,8 @@ def add_branches(tree: ast.Module, branches: Sequence[str], path: str) -> None:
     choices = [node for node in choices if node not in chained]
     if len(choices) < len(branches):
         raise ImportError(
-            f"{path} chooses no backend where gradtape expects it: this Keras is not one it was tested with."
+            f"{path} does not select a backend where gradtape expects it: gradtape was not tested with this version "
+            "of Keras."
         )
     for node, statements in zip(choices, branches, strict=False):
         last = node

@@ -165,7 +165,7 @@ def _spec_of_keras_2(fullname: str) -> ModuleSpec:
     found = tf_keras.find(fullname.removeprefix(tf_keras.NAME).lstrip("."))
     if found is None:
         raise ModuleNotFoundError(
-            f"gradtape, which has Keras 3 in the place of tf_keras here, has no module {fullname!r}.", name=fullname
+            f"gradtape, which provides Keras 3 instead of tf_keras, has no module {fullname!r}.", name=fullname
         )
     return ModuleSpec(fullname, _Loader(found), is_package=True)
 
@@ -237,7 +237,7 @@ def _why_not(fullname: str, part: str, namespace: ModuleType, found: object) -> 
     if found is not None:
         return f"{missing} {part!r} is no module: write `from {parent} import {part}`."
     if fullname.split(".")[1] in _PRIVATE:
-        return f"{missing} That is TensorFlow's private code; its public names (tf.…) are what gradtape offers."
+        return f"{missing} That is TensorFlow's private code; gradtape provides only the public names (tf.…)."
     sentence = missing_sentence(f"tf.{fullname.removeprefix(_ALIAS + '.')}")
     if sentence is not None:
         return f"{missing} {sentence}."

@@ -340,8 +340,8 @@ class _Private(ModuleType):
                 if space is not None and hasattr(space, name):
                     return getattr(space, name)
         raise AttributeError(
-            f"module {self.__name__!r} has no attribute {name!r}. That is TensorFlow's private code: gradtape has what "
-            "is public of it, under its public name tf.….",
+            f"module {self.__name__!r} has no attribute {name!r}. That is TensorFlow's private code: gradtape "
+            "provides only its public parts, under their public names tf.….",
             name=name,
         )
 

@@ -82,8 +82,8 @@ class _Module(ModuleType):
         if name == "__version__":
             return found.__version__
         raise AttributeError(
-            f"module {self.__name__!r} has no attribute {name!r}: tf_keras is Keras 2, and gradtape has Keras 3 in its "
-            "place, where this name is missing.",
+            f"module {self.__name__!r} has no attribute {name!r}: tf_keras is Keras 2; gradtape provides Keras 3 "
+            "instead, which does not have this name.",
             name=name,
         )
 

@@ -34,9 +34,9 @@ class Cause(Enum):
     advice: str
 
     BAD_INPUT = (
-        "what went into the op was already NaN or infinite",
-        "Look at where it comes from: the data (np.isfinite(data).all()), a variable that an earlier step spoiled, "
-        "or a constant. For a mask use the lowest finite number (tf.float32.min) instead of -inf.",
+        "an operand was already NaN or infinite",
+        "Check where it comes from: the data (np.isfinite(data).all()), a variable that an earlier step corrupted, "
+        "or a constant. For masks, use the lowest finite number (tf.float32.min) instead of -inf.",
     )
     LOG_OF_ZERO = (
         "the logarithm of zero is -inf",
@@ -44,9 +44,9 @@ class Cause(Enum):
         "for p log p, tf.nn.log_softmax for the log of a softmax, and losses with from_logits=True.",
     )
     OUTSIDE_DOMAIN = (
-        "the function is not defined there (the logarithm, square root or broken power of a negative number)",
-        "Clip the argument to where the function is defined (tf.maximum(x, 0.0), tf.clip_by_value(x, -1.0, 1.0)); if "
-        "it should never leave it, find out why it does.",
+        "the function is undefined there (the logarithm, square root or fractional power of a negative number)",
+        "Clip the argument to the domain of the function (tf.maximum(x, 0.0), tf.clip_by_value(x, -1.0, 1.0)); if "
+        "it should never leave the domain, find out why it does.",
     )
     DIVISION_BY_ZERO = (
         "division by zero",
@@ -55,18 +55,18 @@ class Cause(Enum):
     )
     ZERO_OVER_ZERO = (
         "0 / 0 is undefined",
-        "Use tf.math.divide_no_nan (0 where the divisor is 0). A mean over nothing is 0 / 0 too: check that the batch, "
-        "or what a mask leaves of it, is not empty.",
+        "Use tf.math.divide_no_nan (0 where the divisor is 0). A mean over an empty set is 0 / 0 too: check that "
+        "the batch, or what remains after masking, is not empty.",
     )
     INF_MINUS_INF = (
         "inf - inf is undefined",
-        "Find where the infinities come from. A softmax over nothing but -inf is such a case: leave one entry that is "
-        "not masked, or mask with the lowest finite number (tf.float32.min).",
+        "Find where the infinities come from. A softmax over a row of -inf is one such case: leave at least one "
+        "entry unmasked, or mask with the lowest finite number (tf.float32.min).",
     )
     ZERO_TIMES_INF = (
         "0 · inf is undefined",
-        "Do not mask by multiplying with 0; select with tf.where and give the function a safe argument in the branch "
-        "that is not taken. Of a derivative: GradientTape(strong_zeros=True) lets zeros stay zero.",
+        "Do not mask by multiplying with 0; select with tf.where and give the function a safe argument in the "
+        "branch that is not taken. For derivatives, GradientTape(strong_zeros=True) keeps zeros at zero.",
     )
     OVERFLOW = (
         "the result is larger than its dtype can hold",
@@ -75,30 +75,30 @@ class Cause(Enum):
     )
     LOW_PRECISION = (
         "the result is too large for this dtype, though float32 would hold it",
-        "Compute this part in float32 (tf.cast), or scale: smaller inputs going forward, a smaller loss scale going "
-        "back. bfloat16 has the range of float32.",
+        "Compute this part in float32 (tf.cast), or rescale: smaller inputs in the forward pass, a smaller loss "
+        "scale in the backward pass. bfloat16 has the range of float32.",
     )
     INFINITE_SLOPE = (
-        "the derivative is infinite at this point: of sqrt, a norm or a power below 1 it is at 0",
-        "Keep away from the point: tf.sqrt(x + 1e-12), or the squared norm where it will do.",
+        "the derivative is infinite at this point; for sqrt, norms and powers below 1, that is at 0",
+        "Stay away from that point: use tf.sqrt(x + 1e-12), or the squared norm if that is enough.",
     )
     MASKED_BRANCH = (
         "the branch that tf.where did not take: its cotangent is 0, and 0 times its infinite derivative is NaN",
         "Give the branch a safe argument too, tf.where(ok, f(tf.where(ok, x, 1.0)), other), or use "
-        "GradientTape(strong_zeros=True), which lets zeros stay zero.",
+        "GradientTape(strong_zeros=True), which keeps zeros at zero.",
     )
     DEGENERATE_MATRIX = (
-        "the matrix has no such derivative: it is singular, or has equal eigenvalues or singular values",
-        "Add a small multiple of the identity, or make the eigenvalues differ; use only what is unique (eigenvalues "
-        "rather than eigenvectors, tf.linalg.logdet rather than an inverse).",
+        "the derivative does not exist: the matrix is singular, or has equal eigenvalues or singular values",
+        "Add a small multiple of the identity, or make the eigenvalues differ; use only quantities that are unique "
+        "(eigenvalues rather than eigenvectors, tf.linalg.logdet rather than an inverse).",
     )
     USER_GRADIENT = (
-        "the gradient function of a custom gradient gave it",
-        "Look at the function that was returned to tf.custom_gradient: the cotangent it was given is finite.",
+        "the gradient function of a tf.custom_gradient returned it",
+        "Check the gradient function: the cotangent it received is finite.",
     )
     UNKNOWN = (
-        "what is known of the operands does not tell why",
-        "Record once more with GradientTape(check_numerics=True): it sees every operand.",
+        "the recorded operands do not show the reason",
+        "Record again with GradientTape(check_numerics=True), which checks every operand.",
     )
 
     def __init__(self, sentence: str, advice: str) -> None:

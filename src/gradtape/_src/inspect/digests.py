@@ -156,7 +156,7 @@ def rows_of(tape: Tape) -> list[DigestRow]:
     if "digests" in tape.options:
         return []  # it was never entered
     raise ValueError(
-        "The tape keeps no digests of its results. Create both tapes with GradientTape(digests=True) to compare them."
+        "The tape has no digests of its results. Create both tapes with GradientTape(digests=True) to compare them."
     )
 
 
@@ -200,7 +200,7 @@ def read_digests(path: str | os.PathLike[str]) -> list[DigestRow]:
         NotImplementedError,
     ) as error:
         raise ValueError(
-            f"{os.fspath(path)} is not a file that tape.save_digests has written ({type(error).__name__}: {error})."
+            f"{os.fspath(path)} is not a file written by tape.save_digests ({type(error).__name__}: {error})."
         ) from None
 
 
@@ -256,7 +256,7 @@ class Difference:
                 else f"only the other recording has {self.other_op}"
             )
         if self.kind == "shape":
-            return "the results have other shapes"
+            return "the results have different shapes"
         if self.element is None:
             return "the results differ"
         return (
@@ -303,18 +303,18 @@ class Comparison(Report):
         if self.first is not None:
             yield f"First difference: {self.first}"
         if self.first_bits is not None and self.first_bits != self.first:
-            yield f"First other bit: {self.first_bits}"
+            yield f"First difference in any bit: {self.first_bits}"
 
 
 def compare(tape: Tape, other: Any, rtol: float | None, atol: float) -> Comparison:
     """See `GradientTape.compare`."""
     if not isinstance(other, (Tape, str, os.PathLike)):
         raise TypeError(
-            "compare takes another GradientTape(digests=True), or the path of a file of tape.save_digests. "
+            "compare takes another GradientTape(digests=True), or the path of a file written by tape.save_digests. "
             f"Received: {other!r}"
         )
     if (rtol is not None and not rtol >= 0) or not atol >= 0:
-        raise ValueError(f"Tolerances are not negative. Received: rtol={rtol!r}, atol={atol!r}")
+        raise ValueError(f"Tolerances must not be negative. Received: rtol={rtol!r}, atol={atol!r}")
     theirs = rows_of(other) if isinstance(other, Tape) else read_digests(other)
     return _Walk(rows_of(tape), theirs, rtol, atol).run()
 

@@ -298,12 +298,17 @@ class GradientTape(Tape):
         for name in ("check_numerics", "profile", "digests"):
             if name in self.options and current_graph() is not None:
                 raise NeedsEagerError(
-                    RuntimeError(f"GradientTape({name}=True) looks at every op, and a compiled program shows none.")
+                    RuntimeError(
+                        f"GradientTape({name}=True) observes every op, but the ops of a compiled program "
+                        "cannot be observed."
+                    )
                 )
         if self._budget is not None:
             if current_graph() is not None:
                 raise NeedsEagerError(
-                    RuntimeError("GradientTape(memory_limit=…) drops values while the program runs, which XLA cannot.")
+                    RuntimeError(
+                        "GradientTape(memory_limit=…) drops values while the program runs, which XLA cannot do."
+                    )
                 )
             self._budget.attach(recording)
         if "profile" in self.options:
@@ -329,9 +334,7 @@ class GradientTape(Tape):
         from gradtape._src.inspect.digests import DigestLogger
 
         if "check_numerics" in self.options:
-            raise ValueError(
-                "A tape either compares results or checks them: digests=True excludes check_numerics=True."
-            )
+            raise ValueError("digests=True cannot be combined with check_numerics=True.")
         if self._op_logger is None:
             self._op_logger = DigestLogger()
         self._observes_backward = True

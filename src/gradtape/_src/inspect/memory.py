@@ -73,7 +73,7 @@ class MemoryReport(Report):
             f"{bytes_text(self.overhead)} for {plural(self.records, 'record')} ({per_record} B each)."
         ]
         if not self.records:
-            remarks = [f"Nothing is kept: the tape is {self._state}."]
+            remarks = [f"The tape keeps nothing: it is {self._state}."]
         if self.limit is not None:
             remarks.append(_limit_text(self.limit))
         tables = [_table("Memory by op", "op", self.by_op, [] if self.by_line else remarks)]
@@ -110,8 +110,8 @@ def _limit_text(limit: Outcome) -> str:
     """What a memory limit did, in a sentence."""
     spilled = f", {bytes_text(limit.spilled)} written to files" if limit.spilled else ""
     kept, dropped = bytes_text(limit.peak), plural(limit.dropped, "value")
-    again = f"{plural(limit.recomputed, 'op')} run again in {limit.seconds:.2f} s"
-    return f"The limit is {bytes_text(limit.limit)}: at most {kept} were kept, {dropped} dropped, {again}{spilled}."
+    again = f"{plural(limit.recomputed, 'op')} recomputed in {limit.seconds:.2f} s"
+    return f"The limit is {bytes_text(limit.limit)}; at most {kept} were kept, {dropped} dropped, {again}{spilled}."
 
 
 def _is_elsewhere(held: Holding) -> bool:

@@ -271,7 +271,9 @@ class _BackwardChecker(Observer):
         elif cause is Cause.INFINITE_SLOPE and op.name == "sqrt" and self._made_by(place, inputs[0], "sum"):
             note = "The square root of a sum: this is the norm of a vector of zeros."
         name = op.args[position] if position < len(op.args) else f"input {position}"
-        message = f"the derivative of {shown_op(op)} gave {_word(_array(c))} for its {name}, from a finite cotangent"
+        message = (
+            f"the derivative of {shown_op(op)} is {_word(_array(c))} for its {name}, although the cotangent is finite"
+        )
         at = first_bad(_array(c))
         if at:
             message += f", at {list(at)}"
@@ -315,7 +317,7 @@ def nan_origin(tape: Tape, target: Any, sources: Any = None) -> Origin:
     if recording is None and tape._used_at is not None:
         where = ":".join(map(str, tape._used_at))
         raise RuntimeError(
-            f"The tape freed the values it recorded at {where}. Call nan_origin before the gradient, or create the "
+            f"The tape freed its recorded values at {where}. Call nan_origin before the gradient, or create the "
             "tape with persistent=True."
         )
     recording = tape._require_record()
@@ -332,7 +334,11 @@ def nan_origin(tape: Tape, target: Any, sources: Any = None) -> Origin:
         if origin is not None:
             return origin
         hidden = _search_forward(records, targets, flat, recording.variables, lines)
-    note = f"On the way {hidden.headline}, but it reaches neither the target nor a gradient." if hidden else ""
+    note = (
+        f"An intermediate result: {hidden.headline}, but it reaches neither the target nor a gradient."
+        if hidden
+        else ""
+    )
     return Origin(None, None, True, None, (), "everything is finite, forward and backward", None, note)
 
 
@@ -371,7 +377,7 @@ def _search_forward(
             return replace(_forward_origin(op, arrays, results, attrs, where, place), note=note)
         taken = next((a for a in arrays if a is not None and _is_bad(a)), None)
         if taken is not None and all(r is None for r in results):
-            message = f"{shown_op(op)} was given {_word(taken)}"
+            message = f"{shown_op(op)} received {_word(taken)}"
             return Origin(shown_op(op), where, True, Cause.BAD_INPUT, _named(op, arrays, results), message, place)
     return _origin_outside(targets)
 
@@ -399,7 +405,7 @@ def _origin_outside(targets: list[Any]) -> Origin:
         True,
         Cause.BAD_INPUT,
         (found,) if found else (),
-        f"the target has {_word(_array(array_of(bad)))}, and no op of this tape made it",
+        f"the target has {_word(_array(array_of(bad)))}, but no op on this tape produced it",
     )
 
 

@@ -204,8 +204,9 @@ def _what_is_missing(tape: Tape, complete: bool, known: int) -> str:
     where = line_text(tape._used_at)
     rest = f"; only the {known} ops that the backward pass did not reach are still known" if known else ""
     return (
-        f"This tape was used up at {where} and has freed its record{rest}. Look at it before you call gradient(), or "
-        "make it with persistent=True (which keeps everything), lines=True or profile=True (which keep the facts)."
+        f"This tape was used up at {where} and has freed its records{rest}. Look at it before calling gradient(), "
+        "or create it with persistent=True (which keeps everything), lines=True or profile=True (which keep a "
+        "summary)."
     )
 
 

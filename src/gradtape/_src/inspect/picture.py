@@ -235,8 +235,8 @@ class Page:
         suffix = Path(path).suffix.lower()
         if suffix not in ("", ".html", ".htm"):
             raise ValueError(
-                f"The page of a tape is HTML, not {suffix!r}: use a name that ends in .html. tape.show(path) also "
-                f"writes {', '.join(_WRITERS)}."
+                f"The page of a tape is HTML, not {suffix!r}: use a file name that ends in .html. tape.show(path) "
+                f"can also write {', '.join(_WRITERS)}."
             )
         Path(path).write_text(self.html, "utf-8")
         return os.fspath(path)

@@ -184,7 +184,7 @@ class ProfileEntry(NamedTuple):
 def profile(tape: Tape) -> Profile:
     """See `GradientTape.profile`."""
     if tape._profiler is None:
-        advice = "Make it with GradientTape(profile=True), and run the block again."
+        advice = "Create it with GradientTape(profile=True) and run the block again."
         if tape.options.get("profile"):
             advice = "It has not recorded anything yet."
         raise RuntimeError(f"This tape was not profiled. {advice}")
@@ -230,7 +230,7 @@ class Profile(Report):
         elsewhere = f"{time_text(self.elsewhere)} elsewhere in the block" if self._profiler.blocks else ""
         unrecorded = self._profiler.unrecorded
         if unrecorded and elsewhere:
-            elsewhere += f" (of it {time_text(unrecorded)} in ops that were not recorded)"
+            elsewhere += f" (including {time_text(unrecorded)} in ops that were not recorded)"
         remarks = [
             f"{time_text(self.forward)} forward in kernels, {time_text(self.backward)} backward{walks}"
             + (f", {elsewhere}." if elsewhere else ".")

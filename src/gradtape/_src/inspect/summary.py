@@ -82,7 +82,7 @@ class Summary(Report):
         remarks = []
         if self._facts.targets:
             used = sum(bool(row.used) for row in self.rows)
-            remarks.append(f"The target was made from {used} of {plural(len(self.rows), 'op')}.")
+            remarks.append(f"The target depends on {used} of {plural(len(self.rows), 'op')}.")
         if self._facts.remark:
             remarks.append(self._facts.remark)
         return remarks

@@ -392,7 +392,7 @@ def _run_symbolically(
 def _texts(shape: Any, sizes: tuple[int, int] | None) -> Tensor:
     """Texts to stand in for others, in a trace too: their shape has to be known, and they have many words."""
     if sizes is None:
-        raise TypeError("An op on strings has no place in a compiled program: XLA has numbers only.")
+        raise TypeError("An op on strings cannot be part of a compiled program: XLA supports only numbers.")
     known = [sizes[min(axis, 1)] if n is None else n for axis, n in enumerate(shape)]
     return wrap(np.full(known, b" ".join([b"1"] * sizes[1]), object))
 

@@ -47,7 +47,7 @@ def initialize(job_addresses: Any, num_processes: Any, process_id: Any) -> None:
         return
     if not addresses or process_id is None:
         raise ValueError(
-            f"keras.distribution.initialize of {count} processes takes `job_addresses`, of which the first one is the "
+            f"keras.distribution.initialize of {count} processes needs `job_addresses`, the first of which is the "
             f"coordinator's, and `process_id`. Received: job_addresses={job_addresses!r}, process_id={process_id!r}."
         )
     processes.connect([addresses[0]] * count, int(process_id))

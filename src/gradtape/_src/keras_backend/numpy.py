@@ -763,8 +763,7 @@ def view(x, dtype=None):
         return shaping.bitcast(x, wanted)
     if not sizes:
         raise ValueError(
-            f"A scalar has no axis that could grow or shrink with its elements. Received: x of {x.dtype.name}, "
-            f"dtype={wanted.name}"
+            f"A scalar cannot be viewed as a dtype of another size. Received: x of {x.dtype.name}, dtype={wanted.name}"
         )
     if have > want:
         return ops.reshape(shaping.bitcast(x, wanted), shape=(*sizes[:-1], sizes[-1] * (have // want)))
@@ -821,8 +820,8 @@ def average(x, axis=None, weights=None):
         wanted = tuple(sizes_of(x)[a] for a in axes)
         if sizes_of(weights) != wanted:
             raise ValueError(
-                f"Shape of weights must be that of x, or of its axes {axis}. "
-                f"Received: x.shape={sizes_of(x)}, weights.shape={sizes_of(weights)}"
+                f"The shape of weights must be that of x, or of its axes {axis}. Received: x.shape={sizes_of(x)}, "
+                f"weights.shape={sizes_of(weights)}"
             )
         order = builtins.sorted(builtins.range(len(axes)), key=lambda i: axes[i])
         weights = ops.transpose(weights, perm=tuple(order))
@@ -1266,7 +1265,9 @@ def matmul(x1, x2):
 def _matmul(x1, x2):
     """The product over the last two axes; a vector is a row on the left, a column on the right."""
     if not sizes_of(x1) or not sizes_of(x2):
-        raise ValueError(f"`matmul` does not take scalars. Received: x1.shape={sizes_of(x1)}, x2.shape={sizes_of(x2)}")
+        raise ValueError(
+            f"`matmul` does not accept scalars. Received: x1.shape={sizes_of(x1)}, x2.shape={sizes_of(x2)}"
+        )
     row, column = len(sizes_of(x1)) == 1, len(sizes_of(x2)) == 1
     result = linalg.matmul(expand(x1, 0) if row else x1, expand(x2, 1) if column else x2)
     if not (row or column):

@@ -100,19 +100,19 @@ def _chosen(valid: Tensor, new: Any, old: Any) -> Tensor:
 
 # Keras' layers then run their own step functions through `rnn`.
 def lstm(*args: Any, **kwargs: Any) -> NoReturn:
-    raise NotImplementedError("gradtape has no LSTM of its own: Keras' is used.")
+    raise NotImplementedError("gradtape has no LSTM kernel: Keras' implementation is used.")
 
 
 def gru(*args: Any, **kwargs: Any) -> NoReturn:
-    raise NotImplementedError("gradtape has no GRU of its own: Keras' is used.")
+    raise NotImplementedError("gradtape has no GRU kernel: Keras' implementation is used.")
 
 
 def bidirectional_lstm(*args: Any, **kwargs: Any) -> NoReturn:
-    raise NotImplementedError("gradtape has no LSTM of its own: Keras' is used.")
+    raise NotImplementedError("gradtape has no LSTM kernel: Keras' implementation is used.")
 
 
 def bidirectional_gru(*args: Any, **kwargs: Any) -> NoReturn:
-    raise NotImplementedError("gradtape has no GRU of its own: Keras' is used.")
+    raise NotImplementedError("gradtape has no GRU kernel: Keras' implementation is used.")
 
 
 def cudnn_ok(*args: Any, **kwargs: Any) -> bool:

@@ -285,7 +285,7 @@ def concatenate(xs: list[SparseTensor], axis: int) -> SparseTensor:
     kind, at = result_type(*[x.dtype for x in xs]), axis_of(axis, len(sizes_of(xs[0])))
     if len({(*sizes_of(x)[:at], *sizes_of(x)[at + 1 :], len(sizes_of(x))) for x in xs}) > 1:
         raise ValueError(
-            f"Tensors must have the same shape, but for axis {axis}. Received: shapes {[sizes_of(x) for x in xs]}"
+            f"Tensors must have the same shape, except for axis {axis}. Received: shapes {[sizes_of(x) for x in xs]}"
         )
     sizes, where = list(sizes_of(xs[0])), []
     sizes[at] = 0

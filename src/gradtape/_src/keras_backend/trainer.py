@@ -115,9 +115,9 @@ class Trainer(base_trainer.Trainer):
         tracked = [] if self._loss_tracker is None else self._loss_tracker.variables
         if any(is_distributed(v._value) for v in tracked) and not strategy.extended.wraps:
             raise ValueError(
-                f"The model {self.name!r} was compiled in the scope of a strategy, and was not created in the "
-                "distribution strategy scope: its variables have no copies for the replicas. Create and compile it in "
-                "one `with strategy.scope():`."
+                f"The model {self.name!r} was compiled in the scope of a strategy, but was not created in the "
+                "distribution strategy scope: its variables have no copies for the replicas. Create and compile it "
+                "in the same `with strategy.scope():` block."
             )
 
     def make_train_function(self, force: bool = False) -> Any:

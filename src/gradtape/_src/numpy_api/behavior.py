@@ -39,7 +39,7 @@ def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conve
     if dtype_conversion_mode != "off":
         for kind in (Tensor, Variable):
             operators.promote_operands(kind, _PROMOTIONS[dtype_conversion_mode])
-    logger().debug("NumPy behavior of tensors is enabled")
+    logger().debug("NumPy behavior is enabled for tensors")
 
 
 # -- methods ---------------------------------------------------------------------------------------------------------

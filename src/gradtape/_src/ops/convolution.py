@@ -468,7 +468,7 @@ max_position = primitive(
     tf_name="MaxPoolWithArgmax",
     batch=_max_position_batch,
     category="linear algebra",
-    instead="Positions have no derivative; the values have: tf.reduce_max, tf.math.top_k(x).values.",
+    instead="Positions have no derivative, but the values do: tf.reduce_max, tf.math.top_k(x).values.",
     names=("math.top_k",),
     doc="The position of the largest number of each window.",
 )

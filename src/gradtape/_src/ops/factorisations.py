@@ -331,8 +331,9 @@ def _qr_vjp(xp, g, needs, x, q, r, *, full_matrices):
     rows, columns = needs[0][-2:]
     if full_matrices and rows > columns:
         raise NotImplementedError(
-            f"QrGrad not implemented when nrows > ncols and full_matrices is true. Received r.shape={tuple(r.shape)}: "
-            "the further columns of q are not determined by the matrix. Use full_matrices=False."
+            "QrGrad not implemented when nrows > ncols and full_matrices is true. Received "
+            f"r.shape={tuple(r.shape)}: the additional columns of q are not determined by the matrix. Use "
+            "full_matrices=False."
         )
     of_q, of_r = g
     if rows >= columns:

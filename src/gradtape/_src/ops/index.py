@@ -363,7 +363,7 @@ def static_shape(shape: Any) -> Axes:
         sizes = getattr(shape.array, "extents", None)
         if sizes is not None:
             return tuple(sizes.tolist())
-        raise unknown_shape("a conversion of tf.IndexedSlices", "Let dense_shape be a constant, such as tf.shape(x).")
+        raise unknown_shape("a conversion of tf.IndexedSlices", "Make dense_shape a constant, such as tf.shape(x).")
     return tuple(int(n) for n in np.asarray(shape.array))
 
 

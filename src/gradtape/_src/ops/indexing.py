@@ -159,7 +159,7 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     if type(truth.array) is Symbolic and allows_dynamic_shapes():
         return _dynamic_mask(operand(x), truth, axis)
     if not is_known(truth):
-        raise unknown_shape("tf.boolean_mask", "Use tf.where(mask, x, 0), or give the mask as a constant.", "Where")
+        raise unknown_shape("tf.boolean_mask", "Use tf.where(mask, x, 0), or pass the mask as a constant.", "Where")
     x, mask = operand(x), np.asarray(truth.array)
     shape, start = x.array.shape, axis or 0
     if not -len(shape) <= start < max(len(shape), 1):
@@ -172,8 +172,8 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
         raise ValueError("mask cannot be scalar.")
     if along != mask.shape:
         raise ValueError(
-            f"Shapes {tuple(along)} and {mask.shape} are incompatible: "
-            f"a mask of shape {mask.shape} does not fit a tensor of shape {shape} at axis {start}."
+            f"Shapes {tuple(along)} and {mask.shape} are incompatible: a mask of shape {mask.shape} is not "
+            f"compatible with a tensor of shape {shape} at axis {start}."
         )
     flat = array.reshape(x, shape=(*shape[:start], mask.size, *shape[start + mask.ndim :]))
     where = np.flatnonzero(mask)

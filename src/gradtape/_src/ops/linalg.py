@@ -181,7 +181,9 @@ def _parsed(equation: str, count: int) -> tuple[list[str], str]:
     text = equation.replace(" ", "").replace("...", "\0")
     match = re.fullmatch("([a-zA-Z\0,]*)(?:->([a-zA-Z\0]*))?", text)
     if match is None:
-        raise ValueError(f"Subscripts have incorrect format: {equation}. They are letters, `...`, `,` and one `->`.")
+        raise ValueError(
+            f"Subscripts have incorrect format: {equation}. They consist of letters, `...`, `,` and one `->`."
+        )
     inputs = match[1].replace("\0", ".")
     terms = inputs.split(",")
     if len(terms) != count:

@@ -129,7 +129,7 @@ sparse_cross_entropy = primitive(
 one_hot = primitive(
     "one_hot", ("indices",), tf_name="OneHot", batch=lambda xp, size, batched, x, **attrs: xp.one_hot(x, **attrs),
     names=("one_hot",), doc="1 at the position that each index names, 0 elsewhere.", category="indexing",
-    instead="one_hot takes integers; tf.nn.softmax(k * x) gives weights that can learn.",
+    instead="one_hot takes integers; use tf.nn.softmax(k * x) for weights that can be trained.",
 )  # fmt: skip
 
 

@@ -128,17 +128,17 @@ all_ = primitive(
 argmax = primitive(
     "argmax", ("x",), tf_name="ArgMax", batch=shift_axis("argmax"),
     names=("argmax",), doc="The position of the largest number along an axis.", category="reduction",
-    instead="Use weights in place of one position: tf.nn.softmax(k * x); their mean position is a soft argmax.",
+    instead="Use weights instead of one position: tf.nn.softmax(k * x); their mean position is a soft argmax.",
 )  # fmt: skip
 argmin = primitive(
     "argmin", ("x",), tf_name="ArgMin", batch=shift_axis("argmin"),
     names=("argmin",), doc="The position of the smallest number along an axis.", category="reduction",
-    instead="Use weights in place of one position: tf.nn.softmax(-k * x); their mean position is a soft argmin.",
+    instead="Use weights instead of one position: tf.nn.softmax(-k * x); their mean position is a soft argmin.",
 )  # fmt: skip
 argsort = primitive(
     "argsort", ("x",), batch=shift_axis("argsort"),
     names=("argsort",), doc="The positions that put an axis in order.", category="indexing",
-    instead="Positions have no derivative; the sorted values have: tf.sort(x).",
+    instead="Positions have no derivative, but the sorted values do: tf.sort(x).",
 )  # fmt: skip
 
 

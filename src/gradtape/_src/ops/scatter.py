@@ -73,8 +73,8 @@ def no_entry(tf_name: str) -> Any:
 
     def rule(g):
         raise LookupError(
-            f"gradient registry has no entry for: {tf_name}. TensorFlow has no gradient for this op either; "
-            "tf.stop_gradient on its input says that none is wanted."
+            f"gradient registry has no entry for: {tf_name}. TensorFlow has no gradient for this op either; use "
+            "tf.stop_gradient on its input if you do not need one."
         )
 
     return rule
@@ -144,7 +144,7 @@ histogram = primitive(  # x is what the bins were found from: tapes are to know 
     unregistered=True,
     kernel=lambda xp, x, bins, *, count: xp.add_rows(xp.ones_like(bins), bins, shape=(count,)),
     category="reduction",
-    instead="Counts have no derivative; sums of tf.exp(-k * (x - centre) ** 2) are a soft histogram.",
+    instead="Counts have no derivative; sums of tf.exp(-k * (x - center) ** 2) are a soft histogram.",
     doc="How many numbers fall between some edges.",
 )
 guarantee_const = primitive(

@@ -226,8 +226,8 @@ def _call(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 def _no_gradient(*_: Any) -> Any:
     raise ValueError(
-        "Type SparseTensor is not supported as a gradient source or gradient target. Differentiate with respect to its "
-        "values, or make it dense."
+        "Type SparseTensor is not supported as a gradient source or gradient target. Differentiate with respect to "
+        "its values, or convert it to a dense tensor."
     )
 
 
@@ -264,8 +264,8 @@ def _coordinates(x: SparseTensor, op: str) -> tuple[ndarray, ndarray]:
         what = "out of order" if other[row - 1].any() else "repeated"
         at = errors.brackets(where[row].tolist())
         raise errors.invalid_argument(
-            f"indices[{row}] = {at} is {what}. Many sparse ops require sorted indices: "
-            "sort the coordinates, and the values with them, before the tensor is made.",
+            f"indices[{row}] = {at} is {what}. Many sparse ops require sorted indices: sort the coordinates, and "
+            "the values with them, before creating the tensor.",
             op,
         )
     return where, sizes

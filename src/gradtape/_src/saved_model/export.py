@@ -176,8 +176,8 @@ def _staged(concrete: ConcreteFunction) -> tuple[ConcreteFunction, list[GraphOp]
         raise errors.UnimplementedError(
             None,
             None,
-            f"The function {concrete.name!r} cannot be saved for unknown dimensions: {error} Give its input_signature "
-            "complete shapes, or compute shapes from tf.shape(x) alone.",
+            f"The function {concrete.name!r} cannot be saved for unknown dimensions: {error} Use complete shapes in "
+            "its input_signature, or compute shapes only from tf.shape(x).",
         ) from error
 
 
@@ -318,8 +318,8 @@ def _check(traced: Traced, name: str) -> None:
         raise errors.UnimplementedError(
             None,
             None,
-            f"The function {name!r} cannot be saved: it calls Python or takes variables, and a SavedModel of gradtape "
-            "holds programs alone.",
+            f"The function {name!r} cannot be saved: it calls Python or takes variables, but a SavedModel written "
+            "by gradtape contains only programs.",
         )
 
 

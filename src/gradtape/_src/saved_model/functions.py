@@ -35,7 +35,7 @@ class ConcreteFunction:
     ) -> None:
         input_signature = structure(saved.input_signature)
         if not isinstance(input_signature, tuple) or len(input_signature) != 2:
-            raise ValueError(f"The function {function.name!r} has no signature of its inputs.")
+            raise ValueError(f"The function {function.name!r} has no input signature.")
         self.function, self.saved, self.captures = function, saved, captures
         self.structured_input_signature = input_signature
         self.structured_outputs = structure(saved.output_signature)
@@ -81,7 +81,7 @@ class ConcreteFunction:
         found = tensors_of(self.structured_input_signature, (args, kwargs), convertible=True)
         if found is None:
             raise TypeError(
-                f"The arguments do not fit the signature of {self.name}: {self.structured_input_signature}. "
+                f"The arguments do not match the signature of {self.name}: {self.structured_input_signature}. "
                 f"Received: args={args}, kwargs={kwargs}."
             )
         return self.call_flat(found)
@@ -291,8 +291,8 @@ class RestoredFunction:
                     return concrete, found
         if self.input_signature is not None:
             raise TypeError(
-                f"Binding inputs to tf.function failed: {self.__name__}{given[0]} does not fit the input_signature "
-                f"{self.input_signature}. Received args: {args} and kwargs: {kwargs}."
+                f"Binding inputs to tf.function failed: {self.__name__}{given[0]} does not match the "
+                f"input_signature {self.input_signature}. Received args: {args} and kwargs: {kwargs}."
             )
         options = "\n".join(
             f"Option {i + 1}:\n  {concrete.structured_input_signature}"

@@ -261,7 +261,7 @@ def _split(ops: Collector, input: Any, sep: Any, maxsplit: int) -> Any:
     texts, between = operand(input), convert("" if sep is None else sep, string)
     rank = len(texts.array.shape)
     if rank > 1:
-        raise NeedsEagerError(ValueError("tf.strings.split of texts in more than one dimension is not saved."))
+        raise NeedsEagerError(ValueError("tf.strings.split of strings in more than one dimension cannot be saved."))
     given = {"input": texts if rank else array.reshape(texts, [1]), "sep": between}
     shapes: list[tuple[list[Any], DType]] = [([None, 2], int64), ([None], string), ([2], int64)]
     indices, values, _ = ops.add("StringSplitV2", given, {"maxsplit": int(maxsplit)}, shapes)
@@ -283,7 +283,7 @@ def _with_flat_values(ops: Collector, ragged: Any, new_values: Any) -> Any:
 def _row_lengths(ops: Collector, ragged: Any, axis: int = 1, name: Any = None) -> Tensor:
     splits = ragged.row_splits
     if axis != 1:
-        raise NeedsEagerError(ValueError("RaggedTensor.row_lengths of an inner axis is not saved."))
+        raise NeedsEagerError(ValueError("RaggedTensor.row_lengths of an inner axis cannot be saved."))
     found: Tensor = splits[1:] - splits[:-1]
     return found
 

@@ -148,7 +148,7 @@ class Planner:
         results = []
         for output in definition.signature.outputs:
             if output.name not in definition.results:
-                raise self._damaged(f"its output {output.name!r} comes from no node")
+                raise self._damaged(f"its output {output.name!r} is not produced by any node")
             results.append(self.source(definition.results[output.name]))
         captured = [self.flat_source(name) for name in self.library.captures.get(self.function.name, [])]
         wanted = [source.node for source in (*results, *captured)] + list(definition.control_results.values())
@@ -167,13 +167,13 @@ class Planner:
                 continue
             if name in state:
                 if not state[name]:
-                    raise self._damaged(f"the node {name!r} needs itself")
+                    raise self._damaged(f"the node {name!r} depends on itself")
                 continue
             state[name] = False
             stack.append((name, True))
             for needed in self._needs(name):
                 if state.get(needed) is False:
-                    raise self._damaged(f"the node {needed!r} needs itself")
+                    raise self._damaged(f"the node {needed!r} depends on itself")
                 if needed not in state:
                     stack.append((needed, False))
         return order
@@ -277,14 +277,14 @@ class Planner:
         kind = attr.kind
         if kind.startswith("list("):
             if not isinstance(value, list):
-                raise self._damaged(f"the attr {attr.node_name!r} is no list")
+                raise self._damaged(f"the attr {attr.node_name!r} is not a list")
             return [self._value(attr._replace(kind=kind[5:-1]), each) for each in value]
         wanted: dict[str, type | tuple[type, ...]] = {
             "string": bytes, "int": int, "float": (float, int), "bool": bool, "type": int, "shape": TensorShape,
             "tensor": Tensor, "func": Function,
         }  # fmt: skip
         if not isinstance(value, wanted[kind]):
-            raise self._damaged(f"the attr {attr.node_name!r} is no {kind}")
+            raise self._damaged(f"the attr {attr.node_name!r} is not a {kind}")
         if isinstance(value, bytes):
             return value.decode(errors="surrogateescape")
         if kind == "type":

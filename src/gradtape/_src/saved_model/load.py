@@ -211,7 +211,7 @@ class Loader:
     def build(self) -> None:
         """Make the objects, without values."""
         if not self.meta.objects:
-            raise ValueError("it describes no objects; graphs of TensorFlow 1 are not in gradtape")
+            raise ValueError("it contains no objects; gradtape does not support TensorFlow 1 graphs")
         for i, saved in enumerate(self.meta.objects):
             if saved.kind not in ("function", "bare_concrete_function", "captured_tensor"):
                 self.objects[i] = self._made(saved)
@@ -267,7 +267,7 @@ class Loader:
         name = self.meta.asset_files[index]
         path = os.path.abspath(os.path.join(self.folder, "assets", name))
         if os.path.dirname(path) != os.path.abspath(os.path.join(self.folder, "assets")):
-            raise ValueError(f"the asset {name!r} is outside of the folder `assets`")
+            raise ValueError(f"the asset {name!r} is outside the directory `assets`")
         return path
 
     def _connect(self, owner: Any, saved: SavedObject) -> None:

@@ -54,7 +54,7 @@ def _opened(data: Any) -> Fields:
     message = read(data)
     inside, digest = (message.get(number, [b""])[-1] for number in (1, 2))
     if not isinstance(inside, bytes) or hashlib.blake2b(inside, digest_size=16).digest() != digest:
-        raise ValueError("a program is damaged: it is not what was written")
+        raise ValueError("a program is damaged: its checksum does not match")
     return read(inside)
 
 
@@ -147,7 +147,7 @@ class StoredProgram:
                 if order + 1 >= len(self.orders):
                     raise LookupError(
                         f"The derivative of order {order + 1} was not saved with the model: gradtape saves two, or "
-                        "fewer where a program cannot be differentiated."
+                        "fewer if a program cannot be differentiated."
                     )
                 count = len(results) if order else self.results  # then come new values of variables
                 pairs = list(zip(g, results, strict=True))[:count]

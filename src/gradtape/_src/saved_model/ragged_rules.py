@@ -58,7 +58,7 @@ def _bincount(
     rows = isinstance(arr, RaggedTensor) and axis == -1
     values = operand(arr.flat_values if isinstance(arr, RaggedTensor) else arr)
     if values.dtype.name not in ("int32", "int64") or (rows and arr.ragged_rank != 1):
-        raise NeedsEagerError(ValueError(f"tf.math.bincount of {arr!r} is not saved: give it rows of int32 or int64."))
+        raise NeedsEagerError(ValueError(f"tf.math.bincount of {arr!r} cannot be saved: use rows of int32 or int64."))
     by_row = rows or (axis == -1 and len(values.array.shape) > 1)
     values = values if by_row else array.reshape(values, [-1])
     size, length = _count_of_bins(values, minlength, maxlength)
@@ -87,7 +87,7 @@ def _to_tensor(ops: Collector, ragged: Any, default_value: Any = None, name: Any
     inner = flat.array.shape[1:]
     need = [_rows(ragged.row_splits), *[None] * len(splits), *inner]
     if isinstance(shape, Tensor) and not is_known(shape):
-        raise NeedsEagerError(ValueError("RaggedTensor.to_tensor with a shape that depends on values is not saved."))
+        raise NeedsEagerError(ValueError("RaggedTensor.to_tensor with a shape that depends on values cannot be saved."))
     wanted = as_shape(shape)
     given = [None] * len(need) if wanted.rank is None else wanted.as_list()
     if len(given) != len(need):
@@ -120,7 +120,7 @@ def _ngrams(
     name: Any = None,
 ) -> Any:
     if not isinstance(data, RaggedTensor) or data.ragged_rank != 1 or len(data.flat_values.array.shape) != 1:
-        raise NeedsEagerError(ValueError("tf.strings.ngrams of other data than rows of texts is not saved."))
+        raise NeedsEagerError(ValueError("tf.strings.ngrams of anything but rows of strings cannot be saved."))
     pads = ("", "") if pad_values is None else (pad_values, pad_values) if isinstance(pad_values, str) else pad_values
     attrs = {
         "separator": separator,

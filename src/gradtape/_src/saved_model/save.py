@@ -78,7 +78,7 @@ class SaveOptions:
     ) -> None:
         policy = getattr(experimental_variable_policy, "value", experimental_variable_policy)
         if policy is not None and str(policy).lower() not in POLICIES:
-            raise ValueError(f"Received invalid VariablePolicy value: {policy}. Policies are: {', '.join(POLICIES)}.")
+            raise ValueError(f"Received invalid VariablePolicy value: {policy}. Use one of {', '.join(POLICIES)}.")
         self.namespace_whitelist, self.save_debug_info = namespace_whitelist, save_debug_info
         self.function_aliases, self.extra_tags = function_aliases, extra_tags
         self.experimental_debug_stripper = experimental_debug_stripper

@@ -54,8 +54,8 @@ def _concrete(key: str, function: Any) -> Any:
     found = traces(function)
     if len(found) != 1:
         raise ValueError(
-            f"The function for the signature {key!r} has {len(found)} traces. Give it an input_signature, or "
-            "pass what function.get_concrete_function(...) returns."
+            f"The function for the signature {key!r} has {len(found)} traces. Use an input_signature, or pass the "
+            "result of function.get_concrete_function(...)."
         )
     return found[0]
 
@@ -80,7 +80,7 @@ def named_inputs(key: str, concrete: Any) -> dict[str, TensorSpec]:
     found: dict[str, TensorSpec] = {}
     for i, spec in enumerate(nest.flatten(as_specs(concrete.structured_input_signature))):
         if not isinstance(spec, SPECS):
-            raise ValueError(f"The signature {key!r} takes {spec!r}: signatures take tensors only.")
+            raise ValueError(f"The signature {key!r} takes {spec!r}, but signatures can take only tensors.")
         name = getattr(spec, "name", None) or f"args_{i}"
         for number, part in enumerate(components(spec)):
             own = name if number == 0 else f"{name}_{number}"
@@ -138,8 +138,9 @@ def check_composites(declared: Any, traced: Any) -> None:
             raise errors.UnimplementedError(
                 None,
                 None,
-                f"The function {declared.name!r} cannot be saved for arguments like {one}: its code needs the number "
-                "of rows. Give its input_signature tensors, and make ragged or sparse ones of them in the function.",
+                f"The function {declared.name!r} cannot be saved for arguments like {one}: its code needs the "
+                "number of rows. Use tensors in its input_signature, and create ragged or sparse tensors from them "
+                "in the function.",
             )
 
 

@@ -35,7 +35,7 @@ def structure(data: bytes, depth: int = 0) -> Any:
             return _type_spec(read(value), depth)
         if number in _LEAVES:
             return _LEAVES[number](message)
-        raise ValueError(f"a structure of the unknown kind {number}")
+        raise ValueError(f"a structure of the unknown type {number}")
     return None
 
 
@@ -72,7 +72,7 @@ def _type_spec(message: Fields, depth: int) -> Any:
     if kind == 3:
         shape, dtype, ragged_rank, splits = state[:4]
         return RaggedTensorSpec(shape, dtype, ragged_rank, splits)
-    raise ValueError(f"arguments of the kind {text(message, 3) or kind} are not in gradtape")
+    raise ValueError(f"arguments of type {text(message, 3) or kind} are not supported")
 
 
 def components(spec: Any) -> list[TensorSpec]:

@@ -22,7 +22,7 @@ def _error(residual: Any, limit: Any, iterations: Any, *, what: str, advice: str
     found, count = float(residual.flat[worst]), int(np.max(iterations))
     batch = f" in {int(failed.sum())} of {failed.size} problems" if failed.size > 1 else ""
     message = (
-        f"{what} did not converge{batch}: {measure} is {found:.3g} after {count} iterations, and should be at most "
+        f"{what} did not converge{batch}: {measure} is {found:.3g} after {count} iterations, but should be at most "
         f"{float(limit.flat[worst]):.3g}. {advice}"
     )
     return errors.ConvergenceError(None, None, message, residual=found, iterations=count)

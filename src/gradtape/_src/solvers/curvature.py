@@ -61,7 +61,7 @@ def kfac_factors(tape: Tape, loss: Any, layers: Any, *, reduction: str = "mean")
     ([[0.5, 0.0], [0.0, 2.0]], [[34.0]])
     """
     if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction is 'mean' or 'sum'; received {reduction!r}.")
+        raise ValueError(f"reduction must be 'mean' or 'sum'; received {reduction!r}.")
     found = [_uses_of(tape, layer) for layer in layers]
     outputs = [_tensor(record) for uses in found for record in uses]
     gradients = iter(tape.gradient(loss, outputs, unconnected_gradients="zero"))
@@ -92,8 +92,8 @@ def _uses_of(tape: Tape, layer: Any) -> list[Record]:
     ]
     if not uses:
         raise ValueError(
-            f"The tape has no product or convolution with the kernel of {getattr(layer, 'name', layer)!r}: record the "
-            "model's call, outside of tf.function, with a tape that watches its variables."
+            f"The tape has no product or convolution with the kernel of {getattr(layer, 'name', layer)!r}: record "
+            "the call of the model, outside tf.function, with a tape that watches its variables."
         )
     return uses
 
@@ -144,7 +144,7 @@ def _rows(record: Record, bias: bool) -> tuple[Tensor, int]:
 def _patches(x: Tensor, kernel: Tensor, attrs: dict[str, Any]) -> Tensor:
     """The inputs of every position of a convolution: a convolution with unit kernels."""
     if attrs.get("groups", 1) != 1:
-        raise errors.UnimplementedError(None, None, "kfac_factors does not take convolutions with groups.")
+        raise errors.UnimplementedError(None, None, "kfac_factors does not support convolutions with groups.")
     shape = tuple(kernel.array.shape)
     size = int(np.prod(shape[:-1]))
     units = np.eye(size, dtype=x.dtype.as_numpy_dtype).reshape(*shape[:-1], size)
@@ -185,9 +185,11 @@ def influence(
     [2.0, -2.0]
     """
     if current_graph() is not None:
-        raise RuntimeError("tf.autodiff.influence decides by values when to stop: call it outside of tf.function.")
+        raise RuntimeError(
+            "tf.autodiff.influence needs concrete values to know when to stop: call it outside tf.function."
+        )
     if losses.shape.rank != 1:
-        raise ValueError(f"losses is a vector, with the loss of each example: received the shape {losses.shape}.")
+        raise ValueError(f"losses must be a vector with the loss of each example; received the shape {losses.shape}.")
     products = HessianProducts(tape, losses, sources, "influence")
     second, flat, count = products.second, products.flat, length(losses, 0)
     gradient = products.raveled(second.gradient(test_loss, flat))
@@ -219,8 +221,8 @@ def _conjugate_gradients(product: Any, b: Any, tol: float, maxiter: int) -> Any:
         return x
     raise errors.ConvergenceError(
         None, None,
-        f"tf.autodiff.influence did not converge: the residual is {square**0.5:.3g} after {maxiter} iterations, and "
-        f"should be at most {limit:.3g}. Increase damping, maxiter or tol.",
+        f"tf.autodiff.influence did not converge: the residual is {square ** 0.5:.3g} after {maxiter} iterations, "
+        f"but should be at most {limit:.3g}. Increase damping, maxiter or tol.",
         residual=square**0.5, iterations=maxiter,
     )  # fmt: skip
 

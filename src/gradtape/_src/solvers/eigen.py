@@ -50,10 +50,10 @@ def eigh(tensor: TensorLike, *, tol: float | None = None) -> tuple[Tensor, Tenso
     """
     a = convert(tensor)
     if a.dtype.name not in ("float32", "float64"):
-        raise TypeError(f"tf.autodiff.eigh takes float32 and float64 matrices: received {a.dtype.name}.")
+        raise TypeError(f"tf.autodiff.eigh takes float32 and float64 matrices; received {a.dtype.name}.")
     shape = a.array.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ValueError(f"tf.autodiff.eigh takes square matrices: received the shape {tuple(shape)}.")
+        raise ValueError(f"tf.autodiff.eigh takes square matrices; received the shape {tuple(shape)}.")
     symmetric = 0.5 * (a + matrix_transpose(a))
     with stack.use_recorders(()):
         values, vectors = decompositions.eigh(symmetric)
@@ -93,10 +93,10 @@ def _depends(xp: Any, found: Any, limit: Any) -> Any:
 def _error(found: Any, limit: Any) -> Exception:
     worst = float(np.max(found))
     return errors.refused_value(
-        "The gradient depends on the choice of eigenvectors where eigenvalues coincide: turning the basis of equal "
-        f"eigenvalues changes the target, by {worst:.3g} per radian, so that it has no derivative. Use functions of "
-        "the whole space (a projection, a sum over equal eigenvalues), or pass a smaller tol if the eigenvalues are "
-        "different.",
+        "The gradient depends on the choice of eigenvectors where eigenvalues coincide: rotating the basis of "
+        f"equal eigenvalues changes the target, by {worst:.3g} per radian, so it has no derivative. Use functions "
+        "of the whole space (a projection, a sum over equal eigenvalues), or pass a smaller tol if the eigenvalues "
+        "are different.",
         "SelfAdjointEigV2",
     )
 

@@ -206,7 +206,7 @@ def _solved(
 
 
 _ADVICE = (
-    "Begin nearer to the solution, allow more iterations (maxiter) or a larger residual (tol), or use float64. If "
+    "Start closer to the solution, allow more iterations (maxiter) or a larger residual (tol), or use float64. If "
     "there is no solution, there is no derivative either."
 )
 

@@ -112,8 +112,8 @@ def implicit(
 
 
 _ADVICE = (
-    "Let the solver iterate longer or to a smaller tolerance, or pass a larger tol to tf.autodiff.implicit. "
-    "Derivatives are those of an exact solution, and would be wrong here."
+    "Let the solver run longer or to a smaller tolerance, or pass a larger tol to tf.autodiff.implicit. The "
+    "derivatives assume an exact solution and would be wrong here."
 )
 
 
@@ -124,7 +124,7 @@ def _name(solver: Any) -> str:
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise a ValueError unless an argument is one of the choices."""
     if value not in choices:
-        raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}; received {value!r}.")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; received {value!r}.")
 
 
 def problem(function: Callable[..., Any], kind: str, layout: Layout, args: Any) -> tuple[Residual, list[Tensor]]:
@@ -160,7 +160,7 @@ def scalar_value(value: Any, layout: Layout) -> Tensor:
     tensor = convert(value)
     if tuple(tensor.array.shape) != layout.batch:
         wanted = f"one number for each problem, of shape {layout.batch}" if layout.batch else "a scalar"
-        raise ValueError(f"The function to be minimized returns {wanted}; received the shape {tensor.shape}.")
+        raise ValueError(f"The function to minimize must return {wanted}; received the shape {tensor.shape}.")
     return tensor
 
 

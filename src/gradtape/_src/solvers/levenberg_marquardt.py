@@ -43,8 +43,8 @@ def fit(problem: Problem, x: Array) -> tuple[bool, str]:
     state = _State(problem, x)
     if state.f.size < x.size:
         raise ValueError(
-            f"Levenberg-Marquardt needs as many residuals as unknowns: received {state.f.size} for {x.size}. Use "
-            "tf.train.LBFGS."
+            f"Levenberg-Marquardt needs at least as many residuals as unknowns; received {state.f.size} for "
+            f"{x.size}. Use tf.train.LBFGS."
         )
     if not np.isfinite(state.f).all():
         problem.on_step(x, 0, math.nan, math.nan, 0.0)
@@ -116,13 +116,13 @@ def _ended(problem: Problem, state: _State, actual: float, predicted: float, rat
     if abs(actual) <= problem.ftol and predicted <= problem.ftol and 0.5 * ratio <= 1.0:
         return True, "the sum of squares no longer decreases (ftol)"
     if state.radius <= problem.xtol * size:
-        return True, "the variables have stopped to change (xtol)"
+        return True, "the variables no longer change (xtol)"
     if state.evaluations >= problem.most:
         return False, f"the limit of {problem.most} evaluations was reached"
     if abs(actual) <= _EPS and predicted <= _EPS and 0.5 * ratio <= 1.0:
-        return True, "the sum of squares cannot become smaller (ftol is below the precision)"
+        return True, "the sum of squares cannot decrease further (ftol is below the precision)"
     if state.radius <= _EPS * size:
-        return True, "the variables cannot come nearer (xtol is below the precision)"
+        return True, "the variables cannot get closer (xtol is below the precision)"
     return None
 
 

@@ -101,9 +101,9 @@ def _verdict(
     if bracketed and ends[1] - ends[0] <= tolerance * ends[1]:
         return "the interval of steps has become too small"
     if current.step == largest and enough and current.slope <= test:
-        return "the step has become as long as it may be"
+        return "the step has reached its maximum length"
     if current.step == smallest and (not enough or current.slope >= test):
-        return "the step has become as short as it may be"
+        return "the step has reached its minimum length"
     return None
 
 

@@ -89,6 +89,6 @@ def conjugate_gradients(product: Product, b: Tensor, tol: float | None = None, m
 
 
 _ADVICE = (
-    "The Jacobian at the solution may be singular, or the solution not be exact enough: solve it to a smaller tol, or "
+    "The Jacobian at the solution may be singular, or the solution not accurate enough: solve to a smaller tol, or "
     'use linear_solver="dense".'
 )

@@ -132,13 +132,16 @@ def odeint(
 def _times(t: Any, layout: Layout) -> Tensor:
     times = convert(t) if isinstance(t, (Tensor, Variable)) else array.cast(convert(np.asarray(t)), layout.dtype)
     if times.dtype != layout.dtype:
-        raise ValueError(f"t has the dtype of y0, {layout.dtype.name}; received {times.dtype.name}.")
+        raise ValueError(f"t must have the dtype of y0, {layout.dtype.name}; received {times.dtype.name}.")
     if len(times.shape) != 1 or times.array.shape[0] < 2:
-        raise ValueError(f"t is a vector of at least two times; received the shape {times.shape}.")
+        raise ValueError(f"t must be a vector of at least two times; received the shape {times.shape}.")
     if is_known(times):
         steps = np.diff(np.asarray(times.array))
         if not ((steps > 0).all() or (steps < 0).all()):
-            raise ValueError(f"The times in t should increase, or decrease: received {np.asarray(times.array)}.")
+            raise ValueError(
+                "The times in t must be strictly increasing or strictly decreasing; received "
+                f"{np.asarray(times.array)}."
+            )
     return times
 
 
@@ -240,7 +243,12 @@ def _adaptive(field: Field, y0: Tensor, times: Tensor, inputs: list[Tensor], opt
     shares, parts, states, details = _buffers(y0, options.max_steps)
     trial, *buffers = while_loop(unfinished, body, (trial, shares, parts, states.write(0, y0), details))
     require_convergence(
-        1.0 - trial.share, zero, trial.tried, "tf.autodiff.odeint", _ADVICE, measure="the share of the interval left"
+        1.0 - trial.share,
+        zero,
+        trial.tried,
+        "tf.autodiff.odeint",
+        _ADVICE,
+        measure=("the fraction of the interval that is left"),
     )
     return *_filled([buffer.stack() for buffer in buffers], trial.accepted, options.max_steps), trial.accepted
 
@@ -294,8 +302,8 @@ def _buffers(y: Tensor, most: int) -> list[Any]:
 
 
 _ADVICE = (
-    "Allow more steps (max_steps) or larger errors (rtol, atol). If the equation is stiff, or y grows without bound, "
-    "no explicit method comes to the end."
+    "Allow more steps (max_steps) or larger errors (rtol, atol). If the equation is stiff, or y grows without "
+    "bound, explicit methods do not finish."
 )
 
 

@@ -97,9 +97,9 @@ class ConvergenceReport:
         raise errors.ConvergenceError(
             None,
             None,
-            f"{self.method} did not converge: {self.reason}. The largest entry of the gradient is "
-            f"{self.gradient_norm:.3g} after {self.iterations} iterations. Allow more iterations (maxiter) or a larger "
-            "gradient (gtol), use float64, or begin elsewhere.",
+            f"{self.method} did not converge: {self.reason}. The largest element of the gradient is "
+            f"{self.gradient_norm:.3g} after {self.iterations} iterations. Allow more iterations (maxiter) or a "
+            "larger gradient (gtol), use float64, or start from another point.",
             residual=self.gradient_norm,
             iterations=self.iterations,
         )
@@ -130,17 +130,17 @@ class _Parameters:
     def __init__(self, var_list: Any, loss: Callable[[], Any], optimizer: str) -> None:
         if current_graph() is not None:
             raise RuntimeError(
-                f"tf.train.{optimizer}.minimize decides by values when to stop, and cannot be traced: call it "
-                "outside of tf.function. The loss may be a tf.function."
+                f"tf.train.{optimizer}.minimize needs concrete values to know when to stop, and cannot be traced: "
+                "call it outside tf.function. The loss can be a tf.function."
             )
         if not callable(loss):
-            raise TypeError(f"The loss should be a function without arguments: received {loss!r}.")
+            raise TypeError(f"The loss must be a function without arguments; received {loss!r}.")
         self.variables = _watched(loss) if var_list is None else list(_flat(var_list))
         if not self.variables:
             raise ValueError("No variables provided: pass them as var_list, or let the loss use trainable variables.")
         for variable in self.variables:
             if not isinstance(variable, Variable) or not variable.dtype.is_floating:
-                raise TypeError(f"var_list has floating tf.Variables: received {variable!r}.")
+                raise TypeError(f"var_list must contain floating-point tf.Variables; received {variable!r}.")
         self.shapes = [tuple(v.shape) for v in self.variables]
         self.ends = np.cumsum([math.prod(shape) for shape in self.shapes])
 
@@ -218,7 +218,7 @@ class _Loss:
 
 def _check_scalar(value: Any) -> None:
     if value.shape.rank != 0:
-        raise ValueError(f"The loss should be a scalar: it has the shape {value.shape}. Use tf.reduce_mean.")
+        raise ValueError(f"The loss must be a scalar, but has the shape {value.shape}. Use tf.reduce_mean.")
 
 
 def _check_connected(gradients: Sequence[Any], variables: Sequence[Variable]) -> None:
@@ -226,7 +226,7 @@ def _check_connected(gradients: Sequence[Any], variables: Sequence[Variable]) ->
         names = ", ".join([v.name for v in variables])
         raise ValueError(
             f"No gradients provided for any variable: the loss does not depend on {names}. Compute it from the "
-            "variables in the function that is passed, with differentiable ops."
+            "variables inside the function, with differentiable ops."
         )
 
 
@@ -279,7 +279,7 @@ class LBFGS(_Optimizer):
         self, history_size: int = 10, maxiter: int = 15000, gtol: float = 1e-5, ftol: float = 2.2e-9, maxls: int = 20
     ) -> None:
         if history_size < 1:
-            raise ValueError(f"history_size is at least 1; received {history_size}.")
+            raise ValueError(f"history_size must be at least 1; received {history_size}.")
         self.history_size, self.maxiter, self.gtol, self.ftol, self.maxls = history_size, maxiter, gtol, ftol, maxls
 
     def _run(self, loss: _Loss, accepted: list[Array], report: ConvergenceReport) -> None:
@@ -394,7 +394,7 @@ class NewtonCG(_Optimizer):
             found = _wolfe(loss, x, f, g, d, before)
             if found is None:
                 if _largest(g) <= max(self.gtol, 1e-7):
-                    report.converged, report.reason = True, "the gradient is small, and no step makes the loss smaller"
+                    report.converged, report.reason = True, "the gradient is small, and no step reduces the loss"
                 else:
                     report.reason = "the line search found no smaller loss"
                 return
@@ -404,7 +404,7 @@ class NewtonCG(_Optimizer):
             f, g, product = loss.with_products(x)
             report.history.append(Step(k, f, _largest(g), step))
             if np.abs(step * d).sum() <= x.size * self.xtol:
-                report.converged, report.reason = True, "the variables have stopped to change (xtol)"
+                report.converged, report.reason = True, "the variables no longer change (xtol)"
                 return
             if _largest(g) <= self.gtol:
                 report.converged, report.reason = True, "the gradient is small (gtol)"

@@ -120,9 +120,11 @@ def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
     """All arguments with one batch axis."""
     vector = convert(c)
     if vector.dtype.name not in ("float32", "float64"):
-        raise TypeError(f"Programs are float32 or float64: received c of {vector.dtype.name}. Use tf.cast first.")
+        raise TypeError(
+            f"The arguments must be float32 or float64; received c of dtype {vector.dtype.name}. Use tf.cast first."
+        )
     if len(vector.array.shape) not in (1, 2):
-        raise ValueError(f"c is a vector, or a batch of vectors: received the shape {vector.shape}.")
+        raise ValueError(f"c must be a vector or a batch of vectors; received the shape {vector.shape}.")
     for first, second, names in ((A, b, "A and b"), (G, h, "G and h")):
         if (first is None) != (second is None):
             raise ValueError(f"Pass both {names}, or none of them.")
@@ -135,8 +137,9 @@ def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
         rows, columns = tensors[matrix].shape[1:]
         if columns != n or rows != tensors[right].shape[1]:
             raise ValueError(
-                f"{name} has a column for each of the {n} unknowns and a row for each element of its vector: received "
-                f"{name} of shape {tensors[matrix].shape[1:]} and a vector of {tensors[right].shape[1]} elements."
+                f"{name} must have a column for each of the {n} unknowns and a row for each element of its vector; "
+                f"received {name} of shape {tensors[matrix].shape[1:]} and a vector of {tensors[right].shape[1]} "
+                "elements."
             )
     return _Data(*[array.broadcast_to(t, [batch, *t.shape[1:]]) for t in tensors])
 
@@ -144,9 +147,9 @@ def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
 def _part(value: Any, rank: int, like: Tensor) -> Tensor:
     tensor = convert(value) if isinstance(value, Tensor) else convert(value, None, like.dtype)
     if tensor.dtype != like.dtype:
-        raise ValueError(f"All parts of a program have one dtype: received {tensor.dtype.name} and {like.dtype.name}.")
+        raise ValueError(f"All arguments must have the same dtype; received {tensor.dtype.name} and {like.dtype.name}.")
     if len(tensor.array.shape) not in (rank, rank + 1):
-        raise ValueError(f"Expected {rank} axes, or one more for a batch: received the shape {tensor.shape}.")
+        raise ValueError(f"Expected {rank} axes, or one more for a batch; received the shape {tensor.shape}.")
     return tensor[None] if len(tensor.array.shape) == rank else tensor
 
 
@@ -229,8 +232,8 @@ def _interior_point(data: _Data, tol: float, maxiter: int, what: str) -> tuple[T
 
 
 _ADVICE = (
-    "Is there a point that fulfils all constraints, and is the objective bounded below? If so, allow more iterations "
-    "(maxiter), or a larger tol."
+    "Check that some point satisfies all constraints and that the objective is bounded below. If so, allow more "
+    "iterations (maxiter), or a larger tol."
 )
 
 

@@ -87,7 +87,7 @@ def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 
     count = length(rows)
     if isinstance(k, bool) or not isinstance(k, int) or not 0 < k < count:
         raise ValueError(
-            f"k is an integer between 1 and {count - 1}, one less than the number of values; received {k!r}."
+            f"k must be an integer between 1 and {count - 1}, one less than the number of values; received {k!r}."
         )
     flat = array.reshape(rows, [-1, count])
     # Only differences matter; near the k-th value, where the level is, these are exact.
@@ -116,7 +116,7 @@ def _bisected(excess: Any, rows: Tensor) -> Tensor:
     low, high, i = while_loop(lambda low, high, i: i < 70, body, (low, high, array.constant(0)))
     middle = 0.5 * (low + high)
     limit = column(reduce_sum(array.ones_like(rows), -1)) * (epsilon(rows) ** 0.75)
-    require_convergence(abs(excess(middle)), limit, i, "tf.autodiff.soft_top_k", "Are all values finite?")
+    require_convergence(abs(excess(middle)), limit, i, "tf.autodiff.soft_top_k", "Check that all values are finite.")
     return middle
 
 
@@ -126,9 +126,9 @@ def _prepared(
     x = convert(values)
     check_choice("direction", direction, ("ASCENDING", "DESCENDING"))
     if not x.dtype.is_floating:
-        raise TypeError(f"values are floating numbers: received {x.dtype.name}. Use tf.cast first.")
+        raise TypeError(f"values must be floating-point; received {x.dtype.name}. Use tf.cast first.")
     if not x.array.shape:
-        raise ValueError("values has at least one axis: received a scalar.")
+        raise ValueError("values must have at least one axis; received a scalar.")
     if not strength > 0:
         raise ValueError(f"{name} is positive; received {strength!r}.")
     return x, axis_of(axis, len(x.array.shape), "SoftSort")

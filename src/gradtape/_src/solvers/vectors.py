@@ -25,18 +25,18 @@ class Layout:
         self.structure, self.batch_dims = structure, batch_dims
         leaves = [_real(leaf, name) for leaf in nest.flatten(structure)]
         if not leaves:
-            raise ValueError(f"{name} has no tensors: received {structure!r}.")
+            raise ValueError(f"{name} contains no tensors; received {structure!r}.")
         self.dtype = leaves[0].dtype
         for leaf in leaves:
             if leaf.dtype != self.dtype:
                 raise ValueError(
-                    f"All tensors of {name} have one dtype: received {self.dtype.name} and {leaf.dtype.name}. Use "
-                    "tf.cast on one of them."
+                    f"All tensors of {name} must have the same dtype; received {self.dtype.name} and "
+                    f"{leaf.dtype.name}. Use tf.cast on one of them."
                 )
             if len(leaf.array.shape) < batch_dims:
                 raise ValueError(
-                    f"{name} has batch_dims={batch_dims} leading axes of independent problems, but the shape of a "
-                    f"tensor is {tuple(leaf.array.shape)}."
+                    f"{name} must have batch_dims={batch_dims} leading axes for independent problems, but a tensor "
+                    f"has the shape {tuple(leaf.array.shape)}."
                 )
         self.shapes = [tuple(leaf.array.shape)[batch_dims:] for leaf in leaves]
         self.batch = tuple(leaves[0].array.shape)[:batch_dims]
@@ -52,7 +52,7 @@ class Layout:
             tensor = convert(leaf, self.dtype) if not isinstance(leaf, Tensor) else leaf
             if tensor.dtype != self.dtype or tuple(tensor.array.shape)[self.batch_dims :] != shape:
                 raise ValueError(
-                    f"{name} should have the shape and dtype of x0, {(*self.batch, *shape)} and {self.dtype.name}: "
+                    f"{name} must have the shape and dtype of x0, {(*self.batch, *shape)} and {self.dtype.name}; "
                     f"received {tuple(tensor.array.shape)} and {tensor.dtype.name}."
                 )
             parts.append(array.reshape(tensor, [-1, size] if self.batch_dims else [size]))
@@ -68,7 +68,9 @@ class Layout:
 def _real(leaf: Any, name: str) -> Tensor:
     tensor = convert(leaf)
     if not tensor.dtype.is_floating:
-        raise TypeError(f"{name} is made of real floating tensors: received {tensor.dtype.name}. Use tf.cast first.")
+        raise TypeError(
+            f"{name} must consist of real floating-point tensors; received {tensor.dtype.name}. Use tf.cast first."
+        )
     return tensor
 
 
@@ -77,8 +79,8 @@ def length(x: Tensor, axis: int = -1) -> int:
     found = x.shape[axis]
     if found is None:
         raise ValueError(
-            f"A solver needs to know the lengths of axes while it is traced: received the shape {x.shape}. Give the "
-            "function an input_signature without None, or call tf.ensure_shape."
+            f"A solver needs to know all dimensions while it is traced; received the shape {x.shape}. Use an "
+            "input_signature without None, or call tf.ensure_shape."
         )
     return int(found)
 

@@ -68,8 +68,9 @@ def _numbers(tensor: Tensor) -> Any:
             return sizes_from(symbol)
         raise only_eager(
             errors.OperatorNotAllowedInGraphError(
-                f"An argument that decides about shapes must be known while a tf.function is traced, but {tensor!r} is "
-                "computed by the function. Pass Python numbers (each of them is traced anew), or what tf.shape gives."
+                f"An argument that determines a shape must be known while a tf.function is traced, but {tensor!r} "
+                "is computed by the function. Pass Python numbers (each new number causes a new trace), or results "
+                "of tf.shape."
             )
         )
     return np.asarray(tensor.array)
@@ -412,7 +413,7 @@ def element_type(dtype: Any) -> DType:
     """A dtype argument of a function that makes tensors: a dtype that values can have."""
     found = as_dtype(dtype)
     if not found.is_numpy_compatible or found.is_quantized:
-        raise TypeError(f"Cannot make a tensor of {found!r}.")
+        raise TypeError(f"Cannot create a tensor of {found!r}.")
     return found
 
 

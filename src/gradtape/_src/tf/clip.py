@@ -68,7 +68,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         length = math.where(positive, math.sqrt(math.where(positive, squares, 1)), squares)
         result: Tensor = narrowed(y * limit / math.maximum(length, limit), x.array.dtype)
         if result.array.shape != x.array.shape:
-            raise ValueError(f"Shapes {x.shape} and {result.shape} are incompatible: `clip_norm` is a scalar.")
+            raise ValueError(f"Shapes {x.shape} and {result.shape} are incompatible: `clip_norm` must be a scalar.")
         return result
 
     return map_values(clip, t)

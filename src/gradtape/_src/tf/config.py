@@ -300,8 +300,8 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
         if len(configurations) == 1 and configurations[0].memory_limit is None:
             return
         raise ValueError(
-            f"{device.name} cannot be divided or limited: JAX gives every GPU as one device. The environment variable "
-            "XLA_PYTHON_CLIENT_MEM_FRACTION limits the memory that is taken."
+            f"{device.name} cannot be divided or limited: JAX exposes every GPU as one device. The environment "
+            "variable XLA_PYTHON_CLIENT_MEM_FRACTION limits its memory."
         )
     if any(each.memory_limit is not None for each in configurations):
         raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")
@@ -332,8 +332,9 @@ def set_memory_growth(device: Any, enable: bool) -> None:
     if bool(enable) == _grows(device):
         return
     raise ValueError(
-        f"set_memory_growth({device.name!r}, {enable}) cannot be: memory of the CPU is always taken as it is needed, "
-        "and that of a GPU too unless the environment variable XLA_PYTHON_CLIENT_PREALLOCATE is 'true' when JAX starts."
+        f"set_memory_growth({device.name!r}, {enable}) is not possible: CPU memory is always allocated as needed, "
+        "and GPU memory too unless the environment variable XLA_PYTHON_CLIENT_PREALLOCATE is 'true' when JAX "
+        "starts."
     )
 
 
@@ -343,12 +344,12 @@ def get_memory_info(device: str) -> dict[str, int]:
     >>> tf.config.experimental.get_memory_info("CPU:0")
     Traceback (most recent call last):
         ...
-    ValueError: Memory is not counted for 'CPU:0': only an accelerator's is, as in 'GPU:0'.
+    ValueError: Memory use is not available for 'CPU:0', only for an accelerator, such as 'GPU:0'.
     """
     parsed = _devices.parse(device)
     stats = None if parsed is None or parsed.kind == "CPU" else _devices.jax_device(parsed).memory_stats()
     if stats is None:
-        raise ValueError(f"Memory is not counted for {device!r}: only an accelerator's is, as in 'GPU:0'.")
+        raise ValueError(f"Memory use is not available for {device!r}, only for an accelerator, such as 'GPU:0'.")
     return {"current": int(stats["bytes_in_use"]), "peak": int(stats["peak_bytes_in_use"])}
 
 
@@ -509,7 +510,7 @@ def get_memory_usage(device: str) -> int:
     >>> tf.config.experimental.get_memory_usage("CPU:0")
     Traceback (most recent call last):
         ...
-    ValueError: Memory is not counted for 'CPU:0': only an accelerator's is, as in 'GPU:0'.
+    ValueError: Memory use is not available for 'CPU:0', only for an accelerator, such as 'GPU:0'.
     """
     return int(get_memory_info(device)["current"])
 
@@ -593,7 +594,7 @@ def experimental_connect_to_cluster(
     tasks = sum(spec.num_tasks(job) for job in spec.jobs) if spec is not None else 0
     if tasks > 1:
         raise RuntimeError(
-            f"The cluster has {tasks} tasks, and gradtape has no servers to connect to: every process runs the "
+            f"The cluster has {tasks} tasks, but gradtape has no servers to connect to: every process runs the "
             "program. Start them with `gradtape launch`, and use a MultiWorkerMirroredStrategy."
         )
 

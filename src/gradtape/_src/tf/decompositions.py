@@ -200,7 +200,7 @@ def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: st
             rcond.array.shape != x.array.shape[: len(rcond.array.shape)]
             or len(rcond.array.shape) > len(x.array.shape) - 2
         ):
-            raise ValueError(f"Dimensions of rcond {rcond.shape} and of the batch of {x.shape} do not fit.")
+            raise ValueError(f"The shape of rcond {rcond.shape} is not compatible with the batch shape {x.shape}.")
     truth(validate_args)
     ratio = np.asarray(static(rcond), np.float64)
     return _cut_pinv(x, ratio) if _cuts(x, ratio) else via_float32(factorisations.pinv, x, rcond=ratio)

@@ -238,7 +238,9 @@ def _unbatched(spec: Any) -> Any:
 
 
 def _shared(extension: Any, spec: Any, name: str) -> Any:
-    raise AttributeError(f"{extension.__name__}.Spec has no attribute {name!r}: it has those of its fields.")
+    raise AttributeError(
+        f"{extension.__name__}.Spec has no attribute {name!r}: its attributes are those of its fields."
+    )
 
 
 def _is_spec(leaf: Any) -> bool:
@@ -418,7 +420,7 @@ def _restored(kind: Any, fields: dict[str, Any]) -> Any:
 def _refuse_conversion(value: Any) -> Any:
     raise NotDenseError(
         f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor. Pass its "
-        "fields, or register what the function does with it by tf.experimental.dispatch_for_api."
+        "fields, or define how the function handles it with tf.experimental.dispatch_for_api."
     )
 
 

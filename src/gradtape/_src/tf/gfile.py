@@ -142,7 +142,9 @@ class GFile:
         if place < 0:
             raise errors.InvalidArgumentError(None, None, f"Seeking to a negative position: {place}")
         if place > size:
-            raise errors.OutOfRangeError(None, None, f"reached end of file: {place} is behind the last of {size} bytes")
+            raise errors.OutOfRangeError(
+                None, None, f"reached end of file: {place} is past the end of the {size} bytes"
+            )
         file.seek(place)
 
     def tell(self) -> int:

@@ -446,7 +446,7 @@ def _vector(x: Any, op: str) -> Tensor:
     if type(vector.array) is Symbolic and allows_dynamic_shapes():
         return vector
     if not is_known(vector):
-        raise unknown_shape("tf.unique", "Call it outside of the function, or in tf.numpy_function.", op)
+        raise unknown_shape("tf.unique", "Call it outside the function, or in tf.numpy_function.", op)
     np.asarray(vector.array)  # how many there are depends on the values: a batch of rows has no one answer
     return vector
 

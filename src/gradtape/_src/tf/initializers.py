@@ -18,7 +18,7 @@ class Initializer:
 
     def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
         """A tensor of the shape."""
-        raise TypeError(f"{type(self).__name__} must say how to make a tensor: define __call__(self, shape, dtype).")
+        raise TypeError(f"{type(self).__name__} must define __call__(self, shape, dtype), which returns a tensor.")
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that create an equal initializer."""

@@ -164,7 +164,7 @@ def _named(data: bytes, op: str) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        message = f"There is not enough memory for the picture in a file of {len(data)} bytes [Op:{op}]"
+        message = f"There is not enough memory for the image in a file of {len(data)} bytes [Op:{op}]"
         raise errors.ResourceExhaustedError(None, None, message) from None
     except Exception as error:
         sentence = _WRONG[_format_of(data, op)].format(len(data))
@@ -395,8 +395,8 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
     x = operand(image)
     if x.dtype.name not in dtypes:
         raise errors.invalid_argument(
-            f"Value for attr 'T' of {x.dtype.word} is not in the list of allowed values: {', '.join(dtypes)}. "
-            "tf.image.convert_image_dtype makes integers of floating images.",
+            f"Value for attr 'T' of {x.dtype.word} is not in the list of allowed values: {', '.join(dtypes)}. Use "
+            "tf.image.convert_image_dtype to convert floating-point images to integers.",
             op,
         )
     values = known(x)
@@ -420,9 +420,7 @@ def encode_png(image: TensorLike, compression: int = -1, name: str | None = None
     values = _picture(image, "EncodePng", (1, 2, 3, 4), ("uint8", "uint16"))
     image_module, _ = _pillow()
     if values.dtype == np.uint16 and values.shape[2] > 1:
-        raise errors.invalid_argument(
-            "PNG files with 16 bits are written with one channel only; use uint8 for colours.", "EncodePng"
-        )
+        raise errors.invalid_argument("16-bit PNG files can have only one channel; use uint8 for colors.", "EncodePng")
     picture = image_module.fromarray(values[..., 0] if values.shape[2] == 1 else values)
     out = _io.BytesIO()
     picture.save(out, "PNG", **({} if compression < 0 else {"compress_level": min(compression, 9)}))

@@ -242,7 +242,7 @@ def _norm(x: Tensor, ord: Any, plain: Any, keep: bool) -> Any:
     axes = axes_of(plain, rank, "Norm")
     if ord in ("fro", "euclidean", 2, 2.0):
         if ord == "fro":
-            raise ValueError("'ord' must be a supported vector norm, got fro. Give two axes for a matrix norm.")
+            raise ValueError("'ord' must be a supported vector norm, got fro. Pass two axes for a matrix norm.")
         return _euclidean(x, axes, keep) if rank else math.absolute(x)
     size = math.absolute(x)
     if ord == np.inf:

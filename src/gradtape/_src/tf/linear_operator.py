@@ -271,7 +271,7 @@ class LinearOperator(Module):
         x = tensor_of(x, self.dtype)
         if x.dtype != self.dtype:
             raise TypeError(
-                f"Input argument has dtype {x.dtype.name}, and the operator '{self.name}' {self.dtype.name}. Use "
+                f"Input argument has dtype {x.dtype.name}, but the operator '{self.name}' {self.dtype.name}. Use "
                 "tf.cast."
             )
         return x

@@ -58,7 +58,7 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str 
     if len(a) != len(b):
         raise errors.invalid_argument(
             f"All input tensors must have the same rank. Received shapes {errors.brackets(a)} and "
-            f"{errors.brackets(b)}; a vector is given as a matrix with one column.",
+            f"{errors.brackets(b)}; pass a vector as a matrix with one column.",
             "MatrixSolve",
         )
     if a[:-2] != b[:-2]:
@@ -90,7 +90,7 @@ def triangular_solve(
     for position, shape in enumerate((a, b)):
         if len(shape) < 2:
             raise errors.invalid_argument(
-                f"In[{position}] ndims must be >= 2: {len(shape)}. A vector is given as a matrix with one column.",
+                f"In[{position}] ndims must be >= 2: {len(shape)}. Pass a vector as a matrix with one column.",
                 "MatrixTriangularSolve",
             )
     if a[-1] != a[-2]:
@@ -326,7 +326,7 @@ def lu_solve(
         raise ValueError(f"Input `rhs` must have at least 2 dimensions. Received: {len(y.array.shape)}.")
     if y.array.shape[-2] != x.array.shape[-1]:
         raise ValueError(
-            f"Input `lower_upper` of shape {x.array.shape} and input `rhs` of shape {y.array.shape} do not fit."
+            f"Input `lower_upper` of shape {x.array.shape} is not compatible with input `rhs` of shape {y.array.shape}."
         )
     if x.array.dtype != y.array.dtype:
         raise errors.mismatched_dtypes("MatrixTriangularSolve", x.dtype, y.dtype)

@@ -194,7 +194,7 @@ def ctc_loss(
         x = array.transpose(x, perm=(1, 0, 2))
     time, batch, classes = x.array.shape
     if label_length is None or logit_length is None:
-        raise ValueError("label_length and logit_length must be given with dense labels: how many of each row count.")
+        raise ValueError("label_length and logit_length are required for dense labels.")
     lengths, steps = operand(label_length), operand(logit_length)
     _check_lengths(y, lengths, steps, batch)
     blank = 0 if blank_index is None else extent(blank_index, "blank_index", "CTCLossV2")
@@ -221,7 +221,7 @@ def collapse_repeated(labels: TensorLike, seq_length: Any, name: str | None = No
     """
     given, steps = operand(labels), operand(seq_length)
     if not (is_known(given) and is_known(steps)):
-        raise unknown_shape("tf.nn.collapse_repeated", "Call it outside of the function, or in tf.numpy_function.")
+        raise unknown_shape("tf.nn.collapse_repeated", "Call it outside the function, or in tf.numpy_function.")
     if len(given.array.shape) != 2:
         raise errors.invalid_argument(
             f"labels must be a matrix, got shape {errors.brackets(given.array.shape)}", "CollapseRepeated"

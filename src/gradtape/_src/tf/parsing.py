@@ -200,8 +200,8 @@ def _fixed(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
             )
         if len(values) != size and not several:
             raise errors.invalid_argument(
-                f"Key: {key}.  Can't parse serialized Example: Some {_LISTS[dtype.name]} slice was not parsed. It has "
-                f"{len(values)} values, and the shape is {errors.brackets(shape)}",
+                f"Key: {key}.  Can't parse serialized Example: Some {_LISTS[dtype.name]} slice was not parsed. It "
+                f"has {len(values)} values, but the shape is {errors.brackets(shape)}",
                 _OP,
             )
         if len(values) != size:

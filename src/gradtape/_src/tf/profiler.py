@@ -30,7 +30,7 @@ def _jax_profiler() -> Any:
         import jax.profiler
     except ImportError as error:
         raise errors.UnavailableError(
-            None, None, f"Profiles are made by JAX, which is not installed: {errors.install('xla')}"
+            None, None, f"Profiling needs JAX, which is not installed: {errors.install('xla')}"
         ) from error
     return jax.profiler
 

@@ -212,8 +212,8 @@ def _arrays(result: Any, Tout: Any, func: Any) -> Any:
     for i, (value, dtype) in enumerate(zip(arrays, wanted, strict=True)):
         if dtype_of(value) != dtype:
             raise errors.invalid_argument(
-                f"{i}-th value returned by {name} is {dtype_of(value).word}, but expects {dtype.word}. Use astype in "
-                "the function, or announce another dtype.",
+                f"{i}-th value returned by {name} is {dtype_of(value).word}, but expects {dtype.word}. Use astype "
+                "in the function, or declare another dtype.",
                 "PyFunc",
             )
     return arrays if many else arrays[0] if arrays else None

@@ -259,7 +259,9 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     if not len(truth.shape):
         raise ValueError("mask cannot be scalar.")
     if len(truth.shape) > len(values.shape):
-        raise ValueError(f"Argument `mask` of rank {len(truth.shape)} does not fit data of rank {len(values.shape)}.")
+        raise ValueError(
+            f"Argument `mask` of rank {len(truth.shape)} is not compatible with data of rank {len(values.shape)}."
+        )
     return masked(values, truth)
 
 

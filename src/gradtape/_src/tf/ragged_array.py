@@ -326,7 +326,7 @@ def _split_limits(splits: ndarray, size: int) -> list[int]:
     if not exact:
         raise errors.invalid_argument(
             "Cannot exactly split the `axis` dimension of `value` with the given `num_or_size_split`: its size is "
-            f"{size}, and num_or_size_splits {splits.tolist()}."
+            f"{size}, but num_or_size_splits is {splits.tolist()}."
         )
     sizes = np.full(int(splits), size // int(splits)) if splits.ndim == 0 else splits
     return [0, *np.cumsum(sizes).tolist()]

@@ -90,7 +90,7 @@ class RaggedElements(NamedTuple):
 
 
 def _empty(at: Any, size: int, sentence: str) -> Exception:
-    return invalid_argument(f"{sentence} Write an element first, or give element_shape.")
+    return invalid_argument(f"{sentence} Write an element first, or pass element_shape.")
 
 
 _THERE = index.WITHIN._replace(error=_empty)

@@ -264,7 +264,7 @@ def _matmul(
     _check_inner(inner, other)
     dense = matmul(_padded(a), _padded(b), *flags)
     if len(dense.shape) > 3:
-        raise ValueError("tf.matmul of ragged tensors takes one batch dimension. Use tf.ragged.map_flat_values.")
+        raise ValueError("tf.matmul of ragged tensors supports one batch dimension. Use tf.ragged.map_flat_values.")
     return _cut(dense, rows, columns)
 
 

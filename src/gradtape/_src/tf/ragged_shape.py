@@ -159,7 +159,7 @@ class DynamicRaggedShape:
 
 
 def _refuse(value: DynamicRaggedShape) -> NoReturn:
-    raise NotDenseError(value, "a ragged shape is no vector of sizes.")
+    raise NotDenseError(value, "a ragged shape is not a vector of sizes.")
 
 
 register_converter(DynamicRaggedShape, _refuse)

@@ -55,7 +55,8 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
         return wrap(texts)
     if compression_type not in _WAYS:
         raise errors.invalid_argument(
-            f"Only ZLIB, ZSTD, GZIP or NONE are supported compressions: got {compression_type!r}. gradtape has no ZSTD",
+            f"Only ZLIB, ZSTD, GZIP or NONE are supported compressions: got {compression_type!r}. gradtape does not "
+            "support ZSTD",
             "DecodeCompressed",
         )
 

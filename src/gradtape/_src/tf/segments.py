@@ -121,7 +121,7 @@ def _not_sorted(ids: Any, op: str) -> Exception:
         sentence = f"Segment id {ids[0]} out of range [0, {ids[-1] + 1}), possibly because 'segment_ids' input is not "
         return errors.invalid_argument(f"{sentence}sorted.", op)
     return errors.invalid_argument(
-        "segment ids are not increasing. tf.math.unsorted_segment_* take ids in any order", op
+        "segment ids are not increasing. Use tf.math.unsorted_segment_* for ids in any order", op
     )
 
 

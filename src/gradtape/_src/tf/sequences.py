@@ -158,7 +158,7 @@ def _divided(values: Any, lengths: ndarray, dtype: Any, validate: bool = False) 
     try:
         return RaggedTensor.from_row_lengths(values, wrap(lengths.astype(dtype.numpy_dtype)), validate=True)
     except (ValueError, errors.InvalidArgumentError) as error:
-        raise errors.invalid_argument(f"The partitions of a RaggedFeature do not fit: {error}", _OP) from None
+        raise errors.invalid_argument(f"The partitions of a RaggedFeature are not consistent: {error}", _OP) from None
 
 
 # -- sparse features -------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def _sparse(key: str, rows: list[Any], feature: Any, several: bool) -> SparseTen
         found = _or_empty(values_of(feature.value_key, row, dtype), dtype)
         if any(len(column) != len(found) for column in columns):
             raise errors.invalid_argument(
-                f"Sparse feature {key!r}: there are {len(found)} values and {[len(c) for c in columns]} places", _OP
+                f"Sparse feature {key!r}: there are {len(found)} values but {[len(c) for c in columns]} positions", _OP
             )
         places = np.stack([np.full(len(found), i), *columns] if several else columns, 1)
         if not feature.already_sorted:

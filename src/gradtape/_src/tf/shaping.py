@@ -102,7 +102,7 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
     ):
         return _dynamic_repeat(x, given, at)
     if not is_known(given):
-        raise unknown_shape("tf.repeat", "Give `repeats` as numbers, or use tf.gather with the indices.", "Repeat")
+        raise unknown_shape("tf.repeat", "Pass `repeats` as numbers, or use tf.gather with the indices.", "Repeat")
     have, counts = tuple(x.array.shape), np.asarray(given.array)
     if not counts.size and not is_library(repeats):
         counts = counts.astype(np.int32)

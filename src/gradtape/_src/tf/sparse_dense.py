@@ -32,7 +32,7 @@ def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> Sp
     if not x.array.shape:
         raise errors.invalid_argument("WhereOp : Unhandled input: the tensor is a scalar.", "Where")
     if not is_known(x):
-        raise unknown_shape("tf.sparse.from_dense", "Keep to the dense tensor inside of a tf.function.")
+        raise unknown_shape("tf.sparse.from_dense", "Use the dense tensor inside a tf.function.")
     numbers = np.asarray(x.array)
     where = np.argwhere(numbers != (b"" if x.dtype.name == "string" else 0)).astype(np.int64)
     values = index.gather_nd(x, wrap(where), batch_dims=0)

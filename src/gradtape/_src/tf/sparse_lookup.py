@@ -71,7 +71,7 @@ def _weights_of(sp_weights: Any, sp_ids: Any) -> Tensor:
         raise TypeError(f"sp_weights must be either None or SparseTensor, got {type(sp_weights)}")
     ids = _ids_and_rows(sp_ids)[0]
     if weights.array.shape != ids.array.shape:
-        raise ValueError(f"Shapes {ids.shape} and {weights.shape} are incompatible: every id has a weight.")
+        raise ValueError(f"Shapes {ids.shape} and {weights.shape} are incompatible: every id needs a weight.")
     return convert(weights)
 
 

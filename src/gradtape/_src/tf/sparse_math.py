@@ -224,7 +224,7 @@ def sparse_dense_matmul(
         return array.transpose(_product(b, array.transpose(dense, perm=(1, 0)), not adjoint_b, adjoint_b), perm=(1, 0))
     checked_sparse(sp_a)
     if isinstance(b, SparseTensor):
-        raise TypeError("tf.sparse.sparse_dense_matmul takes one sparse matrix. Make the other dense with to_dense.")
+        raise TypeError("tf.sparse.sparse_dense_matmul takes one sparse matrix. Convert the other with to_dense.")
     other = convert(b, None if isinstance(b, Tensor) else sp_a.dtype)
     if other.dtype != sp_a.dtype:
         raise errors.mismatched_dtypes("SparseTensorDenseMatMul", sp_a.dtype, other.dtype)

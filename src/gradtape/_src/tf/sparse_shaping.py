@@ -104,7 +104,7 @@ def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None)
     order = np.arange(len(sizes))[::-1] if perm is None else known(convert(perm))
     if order.shape != (len(sizes),):
         raise ValueError(
-            f"Dimensions {order.size} and {len(sizes)} are not compatible: perm has one entry for each axis."
+            f"Dimensions {order.size} and {len(sizes)} are not compatible: perm needs one entry for each axis."
         )
     return reorder(make_sparse(where[:, order], sp_input.values, sizes[order]))
 
@@ -179,7 +179,7 @@ def reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseTensor:
         return make_sparse(where, sp_input.values, tight)
     wanted = known(convert(new_shape)).astype(np.int64)
     if wanted.shape != sizes.shape:
-        raise ValueError(f"Dimensions {wanted.size} and {len(sizes)} are not compatible: the rank stays.")
+        raise ValueError(f"Dimensions {wanted.size} and {len(sizes)} are not compatible: the rank must not change.")
     if (wanted < sizes).any():
         raise ValueError(
             f"Requested new_shape should have dimension sizes >= sp_input.shape.  Found new_shape ({wanted}), "
@@ -199,7 +199,7 @@ def retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     where = coordinates(checked_sparse(sp_input))
     kept = known(convert(to_retain)).astype(bool)
     if kept.shape != (len(where),):
-        raise ValueError(f"Dimensions {len(where)} and {kept.size} are not compatible: each element has one boolean.")
+        raise ValueError(f"Dimensions {len(where)} and {kept.size} are not compatible: each element needs one boolean.")
     chosen = np.flatnonzero(kept)
     return make_sparse(where[chosen], pick(sp_input.values, chosen, sparse_gradient=True), sizes_of(sp_input))
 
@@ -378,12 +378,16 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
     first = found[0]
     for other in found[1:]:
         if not np.array_equal(sizes_of(other), sizes_of(first)):
-            raise errors.invalid_argument("Mismatched shapes! All sparse arguments of map_values have one shape.")
+            raise errors.invalid_argument(
+                "Mismatched shapes! All sparse arguments of map_values must have the same shape."
+            )
         if not np.array_equal(coordinates(other), coordinates(first)):
-            raise errors.invalid_argument("Mismatched indices! All sparse arguments of map_values have the same ones.")
+            raise errors.invalid_argument(
+                "Mismatched indices! All sparse arguments of map_values must have the same indices."
+            )
     result = convert(op(*args, **kwargs))
     if not result.array.shape:
-        raise ValueError(f"Shape {result.shape} must have rank 1: the function has to keep the number of values.")
+        raise ValueError(f"Shape {result.shape} must have rank 1: the function must not change the number of values.")
     return first.with_values(result)
 
 

@@ -125,8 +125,8 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
         shapes = first.array.shape, second.array.shape
         if all(shapes) and shapes[0] != shapes[1]:
             raise errors.invalid_argument(
-                f"Shapes of {names} are inconsistent: {errors.brackets(shapes[0])} vs. {errors.brackets(shapes[1])}. "
-                "Use tf.broadcast_to to give them one shape.",
+                f"Shapes of {names} are inconsistent: {errors.brackets(shapes[0])} vs. "
+                f"{errors.brackets(shapes[1])}. Use tf.broadcast_to to give them the same shape.",
                 "Betainc",
             )
     result: Tensor = ops.betainc(a, b, x)

@@ -47,7 +47,7 @@ def elementwise(function: Function) -> Function:
 def known(tensor: Tensor) -> ndarray:
     """The array of a tensor; without one, in a trace, the function runs eagerly."""
     if not is_known(tensor):
-        raise only_eager(TypeError("An op on strings has no place in a compiled program: XLA has numbers only."))
+        raise only_eager(TypeError("An op on strings cannot be part of a compiled program: XLA supports only numbers."))
     return np.asarray(tensor.array)
 
 

@@ -216,7 +216,7 @@ def _join_ragged(parts: list[Any], separator: str) -> Any:
     first = next(part for part in parts if is_ragged(part))
     for part in parts:
         if is_ragged(part) and not _same_rows(first, part):
-            raise errors.invalid_argument("Inputs must have identical ragged splits: join takes rows of one length.")
+            raise errors.invalid_argument("Inputs must have identical ragged splits: join needs rows of equal length.")
     values = [part.flat_values if is_ragged(part) else part for part in parts]
     return first.with_flat_values(join(values, separator))
 

@@ -177,7 +177,7 @@ def _check_count(max_outputs: Any) -> None:
     if int(max_outputs) < 0:
         raise errors.invalid_argument(
             f"\nCondition x >= 0 did not hold element-wise:\nx (shape=() dtype=int32) = \n{max_outputs}: max_outputs "
-            "says how many are written."
+            "is the number of items to write."
         )
 
 

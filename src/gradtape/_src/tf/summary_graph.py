@@ -79,7 +79,7 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: str | 
         return
     if profiler and profiler_outdir is None:
         raise ValueError(
-            "Argument `profiler_outdir` is not specified: it is the folder that the profile is written to."
+            "Argument `profiler_outdir` is not specified: it is the directory to which the profile is written."
         )
     if profiler:
         from gradtape._src.tf.profiler import start

@@ -99,7 +99,7 @@ class FileWriter(SummaryWriter):
 
     def _check_open(self) -> None:
         if self._file is None:
-            raise RuntimeError(f"SummaryWriter {self!r} is already closed. Make another one with create_file_writer.")
+            raise RuntimeError(f"SummaryWriter {self!r} is already closed. Create another one with create_file_writer.")
 
     def set_as_default(self, step: Any = None) -> None:
         """Write all summaries from here on to this writer."""
@@ -197,7 +197,7 @@ def _step_tensor(step: Any) -> Any:
             "tf.summary.experimental.set_step()"
         )
     if isinstance(given, (bool, str, bytes, float)):
-        raise TypeError(f"Cannot convert {given!r} to EagerTensor of dtype int64: a step is a whole number.")
+        raise TypeError(f"Cannot convert {given!r} to EagerTensor of dtype int64: a step must be an integer.")
     tensor = convert(given.read_value() if isinstance(given, Variable) else given, "int64")
     if tensor.array.shape != ():
         raise errors.invalid_argument(f"step must be scalar, got shape {errors.brackets(tensor.array.shape)}")
@@ -247,7 +247,9 @@ def tag_of(name: str | None, default: str) -> str:
     """The tag of a summary: its name behind the open name scopes."""
     if type(name) is not str:
         if name is not None and not isinstance(name, str):
-            raise TypeError(f"expected string or bytes-like object, got {type(name).__name__!r}: a summary has a name.")
+            raise TypeError(
+                f"expected string or bytes-like object, got {type(name).__name__!r}: a summary needs a name."
+            )
         name = default if name is None else str(name)
     return name_prefix.get() + name
 
@@ -352,7 +354,7 @@ def _text(value: Any, what: str) -> str:
     if isinstance(value, Tensor):
         value = value.numpy()
     if not isinstance(value, (str, bytes, os.PathLike)):
-        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype string: `{what}` is a string.")
+        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype string: `{what}` must be a string.")
     return os.fsdecode(value)
 
 

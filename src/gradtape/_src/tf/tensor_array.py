@@ -34,8 +34,8 @@ _CLEARED: Any = object()
 def wrong_dtype(kind: DType, given: DType) -> errors.InvalidArgumentError:
     """TensorFlow's complaint about an element of another dtype."""
     return errors.invalid_argument(
-        f"TensorArray dtype is {kind.name} but Op is trying to write dtype {given.name}. "
-        "Use tf.cast, or name the dtype (fn_output_signature of tf.map_fn)."
+        f"TensorArray dtype is {kind.name} but Op is trying to write dtype {given.name}. Use tf.cast, or declare "
+        "the dtype (fn_output_signature of tf.map_fn)."
     )
 
 
@@ -320,7 +320,7 @@ class TensorArray:
         raise errors.UnimplementedError(
             None,
             None,
-            "TensorArray.grad is not supported when executing eagerly; tapes record what is written and read.",
+            "TensorArray.grad is not supported when executing eagerly; tapes record reads and writes.",
         )
 
     # -- in a program that is being traced ---------------------------------------------------------------------------
@@ -372,9 +372,9 @@ class TensorArray:
         if self._dynamic_size and not allows_dynamic_shapes():
             raise only_eager(
                 ValueError(
-                    "A TensorArray with dynamic_size=True cannot be written to at an index that only the running "
-                    "program knows: a compiled program has arrays of fixed size. Give it the size that it will have at "
-                    "most, or loop over a Python range."
+                    "A TensorArray with dynamic_size=True cannot be written to at an index that is known only at "
+                    "run time: a compiled program has arrays of fixed size. Set its maximum size, or loop over a "
+                    "Python range."
                 )
             )
         if reading and any(type(t) is _Cleared for t in self._tensors):
@@ -432,8 +432,8 @@ class TensorArray:
     def _known_shape(self) -> tuple[int, ...]:
         if not self._element_shape.is_fully_defined():
             raise ValueError(
-                f"Cannot convert a partially known TensorShape {self._element_shape} to a Tensor. Elements that were "
-                "never written count as zeros: give element_shape, or write every element."
+                f"Cannot convert a partially known TensorShape {self._element_shape} to a Tensor. Elements that "
+                "were never written count as zeros: pass element_shape, or write every element."
             )
         return tuple(n for n in self._element_shape.as_list() if n is not None)
 
@@ -485,7 +485,9 @@ def _place(index: Any) -> int:
     try:
         return extent(index, "index", "TensorArray")
     except OverflowError:
-        raise errors.OutOfRangeError(None, None, f"Tried to use index {index}, which no array has.") from None
+        raise errors.OutOfRangeError(
+            None, None, f"Tried to use index {index}, which is out of range for any array."
+        ) from None
 
 
 def _number(index: Any) -> Tensor:

@@ -54,7 +54,7 @@ class Assertions(unittest.TestCase):
         """Two iterables have the same elements, in any order and however often."""
         for given in (expected_seq, actual_seq):
             if isinstance(given, str):
-                self.fail(self._formatMessage(msg, f"A text is no sequence of elements here: {given!r}"))
+                self.fail(self._formatMessage(msg, f"A string does not count as a sequence of elements: {given!r}"))
         expected, actual = list(expected_seq), list(actual_seq)
         missing = [x for x in expected if x not in actual]
         unexpected = [x for x in actual if x not in expected]

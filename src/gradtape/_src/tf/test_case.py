@@ -234,7 +234,7 @@ class TestCase(Assertions):
         if isinstance(value, (Tensor, Variable, IndexedSlices)) or callable(value):
             value = evaluated(value)
         if isinstance(value, IndexedSlicesValue):
-            raise self.failureException("IndexedSlices are no array: use tf.convert_to_tensor.")
+            raise self.failureException("IndexedSlices are not an array: use tf.convert_to_tensor.")
         if isinstance(value, (list, tuple)):
             value = [item if isinstance(item, (str, bytes)) or callable(item) else self._array(item) for item in value]
         return value if isinstance(value, ndarray) else np.array(value)
@@ -253,7 +253,7 @@ class TestCase(Assertions):
             f"  at {list(place)}: {np.atleast_1d(one)[place]!r} and {np.atleast_1d(other)[place]!r}" for place in first
         )
         more = f"\n  and {len(places) - 10} more" if len(places) > 10 else ""
-        text = f"Arrays are {what} at {len(places)} of {max(1, one.size)} places.\n{shown}{more}"
+        text = f"Arrays are {what} at {len(places)} of {max(1, one.size)} positions.\n{shown}{more}"
         self.fail(self._formatMessage(msg, text))
 
     def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None) -> None:

@@ -96,8 +96,8 @@ def padding_pairs(
         if padding == "SAME":
             return tuple(map(same_padding, sizes, window, strides, dilations))
         raise errors.invalid_argument(
-            f"Value for attr 'padding' of \"{padding}\" is not in the list of allowed values: "
-            '"SAME", "VALID", "EXPLICIT". Give one of the first two, or a list of pairs',
+            f'Value for attr \'padding\' of "{padding}" is not in the list of allowed values: "SAME", "VALID", '
+            '"EXPLICIT". Use one of the first two, or a list of pairs',
             op,
         )
     n = len(sizes)

@@ -35,8 +35,8 @@ def _jvp_of_read(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: A
 
 def _one_shape() -> errors.InvalidArgumentError:
     return errors.invalid_argument(
-        "A variable changed its shape after forward mode began, and its tangent has one shape only. Use tape.gradient "
-        "or tape.jacobian, or change the shape before",
+        "A variable changed its shape after forward mode began, but its tangent has one shape. Use tape.gradient or "
+        "tape.jacobian, or change the shape before",
         "ReadVariableOp",
     )
 

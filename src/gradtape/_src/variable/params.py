@@ -62,8 +62,8 @@ class VariableParam(Variable):
             raise errors.FailedPreconditionError(
                 None,
                 None,
-                f"Variable '{self.name}' does not exist any more. It was an argument of a tf.function, and is used "
-                "outside of the program that was made then: return its value from the function instead.",
+                f"Variable '{self.name}' no longer exists. It was an argument of a tf.function and is used outside "
+                "the traced program: return its value from the function instead.",
             )
         self._also_captured.add(self.uid)
         return found

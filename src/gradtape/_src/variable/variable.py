@@ -290,12 +290,12 @@ class Variable(IndexedUpdates, Operators):
         if graph is None or graph.outer is not None or self._is_param:
             return
         if self.dtype.name == "string":
-            raise only_eager(TypeError(f"'{self.name}' holds strings, and XLA has numbers only."))
+            raise only_eager(TypeError(f"'{self.name}' holds strings, but XLA supports only numbers."))
         if not self._declared_shape.is_fully_defined():
             raise only_eager(
                 ValueError(
-                    f"'{self.name}' may change its shape, which is {self._declared_shape}, and a compiled program has "
-                    "fixed shapes. Declare its shape, or pass it to the function as an argument."
+                    f"'{self.name}' may change its shape, which is {self._declared_shape}, but a compiled program "
+                    "has fixed shapes. Declare its shape, or pass it to the function as an argument."
                 )
             )
 
@@ -307,9 +307,9 @@ class Variable(IndexedUpdates, Operators):
                 raise errors.FailedPreconditionError(
                     None,
                     None,
-                    f"Variable '{self.name}' cannot be read here: a compiled function has its memory. If the function "
-                    "calls back Python that reads it, pass the value to that Python as an argument. If the function "
-                    "failed because another process is lost, restore a checkpoint.",
+                    f"Variable '{self.name}' cannot be read here: a compiled function is using its memory. "
+                    "If Python code called by the function reads it, pass its value to that code as an argument. If "
+                    "the function failed because another process was lost, restore a checkpoint.",
                 )
             return self.storage.fetch()
 
@@ -589,7 +589,7 @@ class Variable(IndexedUpdates, Operators):
             if type(new) is ndarray is type(current) and new.dtype is current.dtype:
                 return new  # the common case, first (benchmark: mlp32)
             if type(new) is Batched:
-                raise EscapeError("a variable holds one value, and cannot be assigned a batch of them")
+                raise EscapeError("a variable holds one value and cannot be assigned a batch")
         if type(value) is Tensor and value.array.dtype is current.dtype:
             new = value.array
         elif type(value) is Tensor or not isinstance(value, (ndarray, np.generic, int, float)):

@@ -72,7 +72,7 @@ class UnknownKindError(TypeError):
 
 
 def kind_of(name: str, operands: tuple[Any, ...], attrs: dict[str, Any], device: Any) -> Kind:
-    """The kind of a call; the error of the kernel where operands do not fit together."""
+    """The kind of a call; the error of the kernel where operands are not compatible."""
     key = (name, tuple([_key(operand) for operand in operands]), frozen(attrs), device)
     found = _numbers.get(key)
     if found is None:

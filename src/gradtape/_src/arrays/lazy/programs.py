@@ -211,7 +211,7 @@ def located(error: Exception, name: str, line: Line | None) -> Exception:
     """An error with the line of the op that it is about: the op was called there, and ran later."""
     if line is None:
         return error
-    where = f" The op '{name}' was called in {line[0]}:{line[1]}, and ran when its value was needed."
+    where = f" The op '{name}' was called in {line[0]}:{line[1]} and ran when its value was needed."
     if isinstance(error, OpError):
         error._message += where
         error.args = (error._message,)

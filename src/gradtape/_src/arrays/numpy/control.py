@@ -181,7 +181,7 @@ def _size(x: ndarray) -> int:
 def assume(xp: Any, *, size: int, at_least_0: bool, effect: bool = True) -> ndarray:
     """Check what a trace has assumed of sizes."""
     if (size >= 0) != at_least_0:
-        raise DynamicSizeError("Sizes that depend on values are not those that a trace has assumed.")
+        raise DynamicSizeError("Sizes that depend on values differ from those that the trace assumed.")
     return np.zeros((), np.int64)
 
 

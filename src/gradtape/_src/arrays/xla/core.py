@@ -420,8 +420,8 @@ def concrete_only(x: Array, op: str) -> None:
     if isinstance(x, jax.core.Tracer):
         raise only_eager(
             ValueError(
-                f"{op} has a result whose shape depends on the values of its input, and a compiled program has fixed "
-                f"shapes; the input here is a value of a program that is being compiled ({x.aval}). Call it outside of "
-                "the compiled function, or use a form with a fixed size."
+                f"The shape of the result of {op} depends on the values of its input, but a compiled program has "
+                f"fixed shapes; the input here is a value of a program that is being compiled ({x.aval}). Call it "
+                "outside the compiled function, or use a form with a fixed size."
             )
         )

@@ -130,14 +130,14 @@ def check_carry(before: Sequence[Tensor], after: Sequence[Any], changing: Axes =
     The axes that change then; an error where they are not `free` to.
     """
     if len(before) != len(after):
-        raise ValueError(f"The loop has {len(before)} variables, and its body returned {len(after)} values.")
+        raise ValueError(f"The loop has {len(before)} variables, but its body returned {len(after)} values.")
     found = []
     for i, (a, b) in enumerate(zip(before, after, strict=True)):
         if b is None or a.dtype != b.dtype:
             what = "None" if b is None else b.dtype.name
             raise TypeError(
                 f"Input tensor enters the loop with dtype {a.dtype.name}, but has dtype {what} after one iteration. "
-                "Use tf.cast inside the loop, or start with the dtype it is to have."
+                "Use tf.cast inside the loop, or start with the final dtype."
             )
         old, new = tuple(a.array.shape), tuple(b.array.shape)
         may_change = free[i] if free else ()

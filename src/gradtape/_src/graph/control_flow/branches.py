@@ -75,8 +75,8 @@ def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: S
         if not allows_dynamic_shapes() and any(leaf is not None and leaf.array.dtype.kind == "O" for leaf in found):
             raise only_eager(
                 TypeError(
-                    f"{name} returns a string, which a compiled program cannot choose: XLA has numbers only. Return a "
-                    "number, and look the words up outside of the function."
+                    f"{name} returns a string, which a compiled program cannot select: XLA supports only numbers. "
+                    "Return a number, and look up the string outside the function."
                 )
             )
     for block, found, name in zip(blocks[1:], outputs[1:], names[1:], strict=True):
@@ -89,7 +89,7 @@ def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: S
             ) from None
         for a, b in zip(first, found, strict=True):
             if (a is None) != (b is None):
-                raise TypeError(f"{names[0]} and {name} must both return a value, or both None, at the same place.")
+                raise TypeError(f"{names[0]} and {name} must both return a value, or both None, at the same position.")
             if a is None:
                 continue
             if a.dtype != b.dtype:

@@ -21,7 +21,7 @@ def reason_of_order(case: Case) -> Explanation | None:
         return None
     return case.no(
         Reason.SWAPPED,
-        f"{case.name} was computed from {case.target}, and not the other way round.",
+        f"{case.name} was computed from {case.target}, not the other way around.",
         f"Did you swap target and sources? gradient(target, sources): tape.gradient({case.python or 'y'}, "
         f"{case.target if case.target != 'the target' else 'x'}).",
     )
@@ -33,16 +33,16 @@ def reason_of_dtypes(case: Case) -> Explanation | None:
         return case.no(
             Reason.DTYPE,
             f"{case.name} is {dtype}: only floating and complex values have derivatives.",
-            "Create it as a float: 3.0 in place of 3, or tf.cast(x, tf.float32) before the tape."
+            "Create it as a float: 3.0 instead of 3, or tf.cast(x, tf.float32) before the tape."
             if dtype != "string"
-            else "Differentiate with respect to the numbers that are made from the text.",
+            else "Differentiate with respect to the numbers that are computed from the text.",
         )
     odd = [t for t in case.targets if not is_differentiable(array_of(t))]
     if odd and len(odd) == len(case.targets):
         return case.no(
             Reason.DTYPE,
             f"{case.target} is {odd[0].dtype.name}: it has no derivative with respect to anything.",
-            "Make the target a floating value; the first op that gives integers or booleans is where to look.",
+            "Make the target floating-point; look for the first op that returns integers or booleans.",
         )
     return None
 
@@ -60,7 +60,7 @@ def reason_of_target(case: Case) -> Explanation | None:
         made = facts.made_from(case.uid) if case.tracked else set()
         return branch_only(case, [e for e in facts.events if e.what == "bool()" and e.uid in made]) or case.no(
             Reason.STATE,
-            f"{case.target} is a variable: it holds a value, and no memory of how that was computed.",
+            f"{case.target} is a variable: it holds a value, but not how it was computed.",
             "Differentiate the tensor that was assigned to it.",
         )
     state = facts.state_at(case.made)
@@ -88,8 +88,8 @@ def after_tape(case: Case) -> Explanation:
         method, where = gradient
         return case.no(
             Reason.AFTER_TAPE,
-            f"{case.target} is what .{method}() of another tape gave at {shown(where)}, after this tape had "
-            "stopped recording: it saw the function, but not its derivative.",
+            f"{case.target} is the result of .{method}() of another tape at {shown(where)}, after this tape had "
+            "stopped recording: it recorded the function, but not its derivative.",
             f"Call .{method}() of the inner tape inside the outer tape's block.",
             where=where,
         )
@@ -109,8 +109,8 @@ def reason_of_source(case: Case) -> Explanation | None:
     if case.uid > case.made and case.uid not in facts.producer and case.uids:
         return case.no(
             Reason.SAME_NAME,
-            f"This {name} was created after {case.target} was computed; what was used there is another object.",
-            f"Keep the object that went into the computation, and create {name} once.",
+            f"This {name} was created after {case.target} was computed; a different object was used there.",
+            f"Keep the object that was used in the computation, and create {name} only once.",
             where=_second_assignment(case),
         )
     if any(case.uid in summary.tracked for summary in facts.discarded):
@@ -150,7 +150,7 @@ def _variable_not_watched(case: Case) -> Explanation:
     if not facts.tape._watch_accessed:
         return case.no(
             Reason.NOT_WATCHED,
-            f"The tape was created with watch_accessed_variables=False and was not told to watch {name}.",
+            f"The tape was created with watch_accessed_variables=False, and {name} was not watched.",
             f"Call tape.watch({case.python or 'variable'}) at the beginning of the block.",
         )
     return _variable_not_read(case)
@@ -167,8 +167,8 @@ def _tensor_not_watched(case: Case) -> Explanation:
     if where is not None:
         return case.no(
             Reason.REPLACED_BY_TENSOR,
-            f"{name} was a tf.Variable, and {shown(where)} bound the name to a tensor: "
-            "what an op returns is a tensor, and tapes do not watch tensors automatically.",
+            f"{name} was a tf.Variable until {shown(where)} bound the name to a tensor: ops return tensors, which "
+            "tapes do not watch automatically.",
             f"Change the variable in place: {name}.assign(…), .assign_add(…) or .assign_sub(…).",
             where=where,
         )
@@ -209,8 +209,8 @@ def _variable_not_read(case: Case) -> Explanation:
     if other is not None and case.source.name != "Variable:0":
         return case.no(
             Reason.SAME_NAME,
-            f"The tape watched another variable that is also called '{other.name}': a copy, or "
-            "the model before it was built again.",
+            f"The tape watched another variable that is also called '{other.name}': a copy, or the model before it "
+            "was rebuilt.",
             "Use the variable of the model that computed the target.",
         )
     found = _computed_early(case) or reason_of_pauses(case) or reason_of_pauses(case, guess=True)
@@ -237,16 +237,16 @@ def _missed_read(case: Case) -> Explanation | None:
             how = "while the tape was paused" if state.what == "pause" else "inside tape.stop_recording()"
             return case.no(
                 reason,
-                f"{name} was read only {how} (from {shown(state.where)}): the tape saw nothing of it.",
-                "Move what should be differentiated out of there.",
+                f"{name} was read only {how} (from {shown(state.where)}), so the tape did not record it.",
+                "Move the computation that should be differentiated out of there.",
                 where=state.where,
             )
         if state.what == "start" and state.thread != thread:
             return case.no(
                 Reason.OTHER_THREAD,
-                f"{name} was read in thread '{label}'; the tape records the thread that opened it, and no other.",
-                "Open a tape in each thread, or hand the context over: "
-                "pool.submit(contextvars.copy_context().run, f, …).",
+                f"{name} was read in thread '{label}'; the tape records only the thread that opened it.",
+                "Open a tape in each thread, or pass the context on: pool.submit(contextvars.copy_context().run, "
+                "f, …).",
             )
         if state.what == "start":
             return case.no(
@@ -274,7 +274,7 @@ def _computed_early(case: Case) -> Explanation | None:
         name, where = early[-1]
         return case.no(
             Reason.BEFORE_TAPE,
-            f"{name}, which {case.target} is made from, was computed before the tape's block began.",
+            f"{name}, from which {case.target} is computed, was computed before the tape's block began.",
             f"Move `{statement_at(where) or name}` into the block.",
             where=where,
         )

@@ -48,8 +48,8 @@ def reason_of_predict(case: Case) -> Explanation | None:
             model = method.rpartition(".")[0]
             return case.no(
                 Reason.LEFT_LIBRARY,
-                f"{method} at {shown(where)} returns NumPy arrays; what is computed from them is a constant.",
-                f"Call the model in place of predict: {model}(x).",
+                f"{method} at {shown(where)} returns NumPy arrays; everything computed from them is constant.",
+                f"Call the model instead of predict: {model}(x).",
                 where=where,
             )
     return None
@@ -77,8 +77,8 @@ def branch_only(case: Case, decisions: list[Any]) -> Explanation | None:
     event = decisions[0]
     return case.no(
         Reason.BRANCH_ONLY,
-        f"{case.name} decided at {shown(event.where)} which branch runs, and its value went no "
-        "further: the target jumps where the decision changes, and is constant in between.",
+        f"{case.name} only determined which branch runs at {shown(event.where)}: the target "
+        "jumps where the decision changes, and is constant in between.",
         "Blend the branches: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.",
         where=event.where,
         path=case.facts.path(case.uid, [event.uid], differentiable=False) or (),
@@ -93,7 +93,7 @@ def stored_in_variable(case: Case, event: Any, certain: bool = True) -> Explanat
         Reason.STATE,
         f"The value was stored in {name} at {shown(event.where)}; reading a variable gives its "
         "value, not the history of what was assigned.",
-        "Compute the target from the tensor itself, and assign after that.",
+        "Compute the target from the tensor itself, and assign afterward.",
         where=event.where,
         certain=certain,
         path=case.facts.path(case.uid, [event.uid], differentiable=False) or (),
@@ -102,7 +102,7 @@ def stored_in_variable(case: Case, event: Any, certain: bool = True) -> Explanat
 
 def left_library(case: Case, event: Any, certain: bool) -> Explanation:
     calls = [call for call in calls_at(event.where) if call[0] in ("np", "numpy", "onp", "math")]
-    advice = "Stay with tensors until the target is computed; convert a copy for printing."
+    advice = "Keep using tensors until the target is computed; convert a copy for printing."
     through = event.what
     if any(function == "numpy_function" for _, function in calls_at(event.where)):
         through, advice = "tf.numpy_function", "Use tf.py_function, or write it with tf functions."
@@ -110,10 +110,10 @@ def left_library(case: Case, event: Any, certain: bool) -> Explanation:
         module, function = calls[0]
         through = f"{module}.{function}" if event.what == "NumPy" else through
         same = tensor_function(function)
-        advice = f"Use {same} in place of {module}.{function}: tapes record it." if same else advice
+        advice = f"Use {same} instead of {module}.{function}: tapes record it." if same else advice
     return case.no(
         Reason.LEFT_LIBRARY,
-        f"The value left the library through {through} at {shown(event.where)}; what comes back is a constant.",
+        f"The value left the library through {through} at {shown(event.where)}; the result is a constant.",
         advice,
         where=event.where,
         certain=certain,
@@ -133,8 +133,8 @@ def reason_of_pauses(case: Case, guess: bool = False) -> Explanation | None:
             how = "while the tape was paused" if event.what == "pause" else "inside tape.stop_recording()"
             return case.no(
                 reason,
-                f"What {case.target} is made from was computed {how} (from {shown(event.where)}).",
-                "Move what should be differentiated out of there.",
+                f"{case.target} depends on values that were computed {how} (from {shown(event.where)}).",
+                "Move the computation that should be differentiated out of there.",
                 where=event.where,
                 certain=bool(inside),
             )

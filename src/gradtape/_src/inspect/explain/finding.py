@@ -48,8 +48,8 @@ def _unknown(case: Case) -> Explanation:
         case.name,
         None,
         Reason.USED_UP,
-        f"Another gradient call used the tape up at {shown(where)}, and freed what it visited.",
-        "Call it before, or create the tape with persistent=True or lines=True.",
+        f"Another gradient call at {shown(where)} used up the tape and freed its records.",
+        "Call explain before it, or create the tape with persistent=True or lines=True.",
         [],
         where,
     )
@@ -63,8 +63,8 @@ def _unrelated(case: Case) -> Explanation:
     if other and began is not None and other[-1].thread != began.thread:
         return case.no(
             Reason.OTHER_THREAD,
-            f"{case.name} was watched in another thread than the one that opened the tape, "
-            "and only that one is recorded.",
+            f"{case.name} was watched in another thread than the one that opened the tape, which is the only one it "
+            "records.",
             "Open a tape in the thread that computes.",
         )
     late = bool(other) and not any(uid > other[0].when for uid in case.uids)
@@ -79,12 +79,12 @@ def _unrelated(case: Case) -> Explanation:
         if threading.active_count() > 1:
             text += " Ops that ran in another thread are not recorded."
     else:
-        text = f"{uses} op{'s' if uses > 1 else ''} used {case.name}; none of them leads to {case.target}."
+        text = f"{uses} op{'s' if uses > 1 else ''} used {case.name}, but not to compute {case.target}."
     if not is_differentiable(array_of(case.targets[0])):
         return case.no(Reason.DTYPE, f"{case.target} is {dtype_of(array_of(case.targets[0])).name}.")
     return case.no(
         Reason.UNRELATED,
         text,
-        f"If that is intended: unconnected_gradients='zero' gives zeros in place of None. "
-        f"If not, look for where {case.target} should have used it.",
+        "If that is intended, unconnected_gradients='zero' returns zeros instead of None. If not, check where "
+        f"{case.target} should have used it.",
     )

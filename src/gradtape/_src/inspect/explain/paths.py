@@ -21,9 +21,9 @@ def connected(case: Case, path: Path | None) -> Explanation:
     shapes = [tuple(array_of(t).shape) for t in case.targets]
     if any(shapes):
         shape = next(s for s in shapes if s)
-        notes.append(f"{case.target} has shape {shape}: gradient() is of the sum of its elements.")
+        notes.append(f"{case.target} has shape {shape}: gradient() differentiates the sum of its elements.")
     if len(case.targets) > 1:
-        notes.append(f"{len(case.targets)} targets: gradient() is of the sum of all of them.")
+        notes.append(f"{len(case.targets)} targets: gradient() differentiates the sum of all of them.")
     without_vjp = [i for i, (node, _) in enumerate(path or ()) if node.op.vjp_all is not None]
     if path and without_vjp and case.uid in tape._unconnected and case.is_same_call:
         return refused(case, path[: without_vjp[0] + 1])
@@ -35,7 +35,7 @@ def connected(case: Case, path: Path | None) -> Explanation:
         if not count:
             message = f"{case.name} is the target itself."
     elif not facts.live:
-        message = "The gradient reached it; the ops on the way are freed."
+        message = "The gradient reached it; the ops in between have been freed."
     if not facts.live:
         where = tape._used_at
         if case.is_same_call:
@@ -58,7 +58,8 @@ def refused(case: Case, path: Path) -> Explanation:
         return blocked(case, node, position, path)
     return case.no(
         Reason.CUSTOM_GRADIENT,
-        "The path leads through a function with @tf.custom_gradient, whose gradient function gave None for this input.",
+        "The path leads through a function decorated with @tf.custom_gradient, whose gradient function returned "
+        "None for this input.",
         "Return the upstream gradient times the derivative for every input that should learn.",
         path=path,
         where=node.where,
@@ -103,7 +104,7 @@ def unrecorded(case: Case, reason: Reason, where: Line | None, node: OpEvent | N
     fix = {
         Reason.PAUSED: "Call tape.resume() before the ops that should be differentiated.",
         Reason.STOP_RECORDING: "Move what should be differentiated out of the stop_recording block.",
-        Reason.RESET: "Compute and watch again after reset(), or leave reset() out.",
+        Reason.RESET: "Compute and watch again after reset(), or remove the reset().",
     }[reason]
     line = f" (from {shown(where)})" if where is not None else ""
     return case.no(reason, f"{what} {how}{line}: the tape has no record of it.", fix, where=where, path=path)
@@ -117,8 +118,8 @@ def blocked(
         if _leaves_by_positions(earlier[0], *following):
             return case.no(
                 Reason.NON_DIFFERENTIABLE_OP,
-                f"The positions that {shown_op(earlier[0].op)} gives with its values have no derivative.",
-                "Use the values, or weights in place of positions: tf.nn.softmax(k * x).",
+                f"The positions that {shown_op(earlier[0].op)} returns have no derivative.",
+                "Use the values, or weights instead of positions: tf.nn.softmax(k * x).",
                 where=earlier[0].where,
                 path=path[: i + 1],
                 certain=certain,
@@ -135,20 +136,20 @@ def _why_blocked(node: OpEvent, position: int) -> tuple[Reason, str, str]:
     if op.name == "stop_gradient":
         return (
             Reason.STOP_GRADIENT,
-            "tf.stop_gradient makes a constant of what goes through it.",
-            "Leave it out where the gradient is wanted.",
+            "tf.stop_gradient turns its input into a constant.",
+            "Remove it where you need the gradient.",
         )
     if op.name == "discrete_cast":
         return (
             Reason.CAST_THROUGH_DTYPE,
-            f"A cast to {dtype_of_numpy(node.dtype)} ends every derivative, also when it is cast back later.",
-            "Stay in a floating dtype (tf.cast(x, tf.float32)); to round and still learn, use "
+            f"A cast to {dtype_of_numpy(node.dtype)} stops every derivative, even if the value is cast back later.",
+            "Stay in a floating dtype (tf.cast(x, tf.float32)); to round and still train, use "
             "tf.grad_pass_through(tf.round)(x).",
         )
     if op.name == "numpy_function":
         return (
             Reason.LEFT_LIBRARY,
-            "tf.numpy_function computes in NumPy, where tapes cannot look.",
+            "tf.numpy_function computes in NumPy, which tapes do not record.",
             "Use tf.py_function, or write it with tf functions.",
         )
     if op.differentiable:
@@ -161,7 +162,7 @@ def _why_blocked(node: OpEvent, position: int) -> tuple[Reason, str, str]:
     return (
         Reason.NON_DIFFERENTIABLE_OP,
         f"{name} is constant almost everywhere: it has no derivative.",
-        op.instead or "Use an op that is smooth in its input, or give it a gradient by tf.custom_gradient.",
+        op.instead or "Use an op that is smooth in its input, or give it a gradient with tf.custom_gradient.",
     )
 
 

@@ -82,5 +82,5 @@ def policy() -> str:
 def set_policy(value: str) -> None:
     """Say what happens when a gradient is None."""
     if value not in ("none", "warn", "raise"):
-        raise ValueError(f"Unknown none policy: {value!r}. Use 'none' (TensorFlow's silence), 'warn' or 'raise'.")
+        raise ValueError(f"Unknown none policy: {value!r}. Use 'none' (as in TensorFlow), 'warn' or 'raise'.")
     settings.none_policy = value

@@ -8,10 +8,12 @@ from typing import Any
 from gradtape._src.core.primitive import registry
 from gradtape._src.inspect.op_names import shown_op as shown_op
 
-LIKELY = "This is the likeliest reading of what was recorded; GradientTape(lines=True) sees more."
+LIKELY = "This is the most likely reason; GradientTape(lines=True) records more."
 INSTEAD = {
-    "indices": "Positions have no derivative; weights have: multiply by tf.nn.softmax(scores) in place of picking.",
-    "condition": "A condition is a step; blend: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.",
+    "indices": (
+        "Positions have no derivative, but weights do: multiply by tf.nn.softmax(scores) instead of selecting."
+    ),
+    "condition": "A condition is a step function; blend instead: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.",
 }
 """What to use in place of an input without a derivative, by its name. An op's own advice is in its declaration."""
 

@@ -104,7 +104,7 @@ class _Log(Recorder):
         op, _, _, _, attrs, _ = Record.of(record)
         outs = outputs if type(outputs) is tuple else (outputs,)
         if len(self.ops) >= MOST_OPS:
-            raise ValueError(f"certify analyses at most {MOST_OPS:,} ops, forward and backward together.")
+            raise ValueError(f"certify analyzes at most {MOST_OPS:,} ops, forward and backward together.")
         kinds = tuple([self._kind(tensor) for tensor in inputs])
         for out in outs:
             self.tracked[out.uid] = tuple(out.array.shape)
@@ -281,7 +281,9 @@ class Certificate(Report):
 
     def _title(self) -> str:
         kind = "proved" if self.proved else "estimated"
-        return f"{plural(len(self.ops), 'op')}: {_digits_text(self.digits)} digits of the gradient are certain ({kind})"
+        return (
+            f"{plural(len(self.ops), 'op')}: {_digits_text(self.digits)} digits of the gradient are guaranteed ({kind})"
+        )
 
     def _remarks(self) -> Iterator[str]:
         if self.losses:
@@ -365,10 +367,10 @@ def certify(f: Callable[..., Any], *args: Any, output_gradients: Any = None) -> 
 
 def _check(f: Any, args: tuple[Any, ...]) -> None:
     if not callable(f):
-        raise TypeError(f"certify takes a function and its arguments. Received {f!r} in place of the function.")
+        raise TypeError(f"certify takes a function and its arguments. Received {f!r} instead of a function.")
     if current_graph() is not None:
         raise RuntimeError(
-            "certify looks at the numbers of every op, and a tf.function has none while it is traced. Call it outside."
+            "certify needs the values of every op, which do not exist while a tf.function is traced. Call it outside."
         )
 
 

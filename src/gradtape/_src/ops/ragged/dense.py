@@ -54,7 +54,7 @@ def _first_elements(lengths: Any, rows: int, size: int, dtype: np.dtype[Any]) ->
     """The partition into the first elements of rows of one size, and where these elements stand."""
     counts = lengths if isinstance(lengths, ndarray) else partitions.numbers(lengths, "lengths")
     if counts.shape != (rows,):
-        raise ValueError(f"Shapes {(rows, size)} and {(len(counts), size)} are incompatible: each row has a length.")
+        raise ValueError(f"Shapes {(rows, size)} and {(len(counts), size)} are incompatible: each row needs a length.")
     partition = partitions.of_lengths(np.clip(counts, 0, size).astype(dtype))
     return partition, partition.rowids * size + partition.offsets
 
@@ -64,7 +64,9 @@ def _unpadded_lengths(x: Tensor, padding: Any, ragged_rank: int) -> ndarray:
     value = convert(padding, x.dtype)
     inner = tuple(x.array.shape[ragged_rank + 1 :])
     if tuple(value.array.shape) != inner:
-        raise ValueError(f"Shapes {value.shape} and {inner} are incompatible: padding is one element of a row.")
+        raise ValueError(
+            f"Shapes {value.shape} and {inner} are incompatible: padding must have the shape of an element."
+        )
     differs = partitions.known(x) != partitions.known(value)
     differs = differs.reshape(-1, x.array.shape[ragged_rank], int(np.prod(inner))).any(axis=2)
     if not differs.size:
@@ -111,7 +113,7 @@ def default_of(flat: Tensor, default_value: Any) -> Tensor:
     if default.dtype != flat.dtype:
         raise ValueError(
             f"Tensor conversion requested dtype {flat.dtype.name} for Tensor with dtype {default.dtype.name}: "
-            "default_value has the dtype of the values."
+            "default_value must have the dtype of the values."
         )
     have = tuple(default.array.shape)
     if len(have) >= len(flat.array.shape):

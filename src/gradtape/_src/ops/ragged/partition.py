@@ -161,7 +161,7 @@ def numbers(value: Any, name: str, rank: int = 1) -> ndarray:
 def known(tensor: Tensor) -> ndarray:
     """The numbers of a tensor that decides about rows."""
     if not is_known(tensor):
-        raise unknown_shape("tf.RaggedTensor", "Make ragged tensors outside of functions with jit_compile=True.")
+        raise unknown_shape("tf.RaggedTensor", "Create ragged tensors outside functions with jit_compile=True.")
     return np.asarray(tensor.array)
 
 

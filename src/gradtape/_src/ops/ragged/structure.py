@@ -17,7 +17,9 @@ from gradtape._src.tensor import Tensor
 
 
 def _refuse(value: RaggedTensor) -> NoReturn:
-    raise NotDenseError(value, "a ragged tensor does not become a tensor by itself. Use to_tensor() to pad its rows.")
+    raise NotDenseError(
+        value, "a ragged tensor is not converted to a tensor automatically. Use to_tensor() to pad its rows."
+    )
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:

@@ -164,7 +164,9 @@ class RaggedTensor:
         rows, partition = _as_values(values), partitions.from_value_rowids(value_rowids, nrows, validate)
         if partition.size != count_of(rows):
             have = (count_of(rows),)
-            raise ValueError(f"Shapes {have} and ({partition.size},) are incompatible: every value has one row.")
+            raise ValueError(
+                f"Shapes {have} and ({partition.size},) are incompatible: every value needs one row number."
+            )
         return _joined(rows, partition, value_rowids)
 
     @classmethod
@@ -285,7 +287,7 @@ class RaggedTensor:
         partition = partitions.of_lengths(np.bincount(ids, minlength=int(sizes[0])).astype(ids.dtype))
         if not in_order or not np.array_equal(where[:, 1], partition.offsets):
             raise errors.invalid_argument(
-                "SparseTensor is not right-ragged: the elements of each row must stand at its beginning, in order. "
+                "SparseTensor is not right-ragged: the elements of each row must be at its beginning, in order. "
                 f"SparseTensor.indices = {where.tolist()}"
             )
         return _joined(st_input.values, partition)

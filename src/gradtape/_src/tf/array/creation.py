@@ -58,8 +58,8 @@ def constant(value: TensorLike, dtype: Any = None, shape: Any = None, name: str 
             value = np.asarray(current.array) if is_known(current) else current
         elif isinstance(value, (list, tuple)) and holds_tensor(value):
             raise ValueError(
-                "TypeError: Scalar tensor has no `len()`: tf.constant takes plain values. tf.stack or "
-                "tf.convert_to_tensor packs a list of tensors."
+                "TypeError: Scalar tensor has no `len()`: tf.constant takes plain values. Use tf.stack or "
+                "tf.convert_to_tensor for a list of tensors."
             )
         wanted = None if dtype is None else as_dtype(dtype)
         tensor = convert(value, wanted) if isinstance(value, Tensor) else wrap(array_from(value, wanted))
@@ -244,7 +244,7 @@ def range(
     if not all(map(is_known, parts)):
         error = unknown_shape(
             "tf.range",
-            "Pass Python numbers, or what tf.shape gives. In a `for` over tf.range tensors will do.",
+            "Pass Python numbers, or results of tf.shape. In a `for` over tf.range, tensors work too.",
             "Range",
         )
         counted: Tensor = in_graph("range", (*parts, kind), {}, error)

@@ -215,7 +215,7 @@ def _has_shape(x: Tensor, wanted: Sequence[int]) -> bool:
 
 
 def _reshaped_in_graph(x: Tensor, shape: Any) -> Tensor:
-    error = unknown_shape("tf.reshape", "Give the dimensions numbers that it can divide.", "Reshape")
+    error = unknown_shape("tf.reshape", "Use known dimensions that can be divided.", "Reshape")
     result: Tensor = in_graph("reshape", (x, shape), {}, error)
     return result
 
@@ -565,16 +565,7 @@ def where(
         raise ValueError("x and y must both be non-None or both be None.")
     truth = operand(condition, None if has_dtype(condition) else as_dtype("bool"))
     if not truth.dtype.is_bool:
-        if current_graph() is None and (isinstance(x, list) or isinstance(y, list)):
-            raise ValueError(
-                f"Tensor conversion requested dtype bool for Tensor with dtype {truth.dtype.name}: {truth!r}. "
-                "A comparison (x != 0) makes a condition of it."
-            )
-        raise errors.refused_dtype(
-            f"cannot compute SelectV2 as input #0(zero-based) was expected to be a bool tensor but is a "
-            f"{truth.dtype.word} tensor. A comparison (x != 0) makes a condition of it.",
-            "SelectV2",
-        )
+        raise _not_a_condition(truth, converted=isinstance(x, list) or isinstance(y, list))
     x, y = operands(x, y)
     try:
         broadcast_shapes(truth.array.shape, x.array.shape, y.array.shape)
@@ -599,12 +590,26 @@ def _places(condition: TensorLike) -> Tensor:
     if not is_known(truth):
         raise unknown_shape(
             "tf.where(condition)",
-            "Use tf.where(condition, x, y), or tf.argsort to bring the places forward.",
+            "Use tf.where(condition, x, y), or tf.argsort to move the positions to the front.",
             "Where",
         )
     values = np.asarray(truth.array)
     there = values if values.dtype.kind == "c" else numpy_namespace.astype(values, dtype=np.dtype(np.bool_))
     return wrap(np.argwhere(there).astype(np.int64))
+
+
+def _not_a_condition(truth: Tensor, converted: bool) -> Exception:
+    """The error for a condition that is not boolean; TensorFlow converts it first if a branch is a list."""
+    if converted and current_graph() is None:
+        return ValueError(
+            f"Tensor conversion requested dtype bool for Tensor with dtype {truth.dtype.name}: {truth!r}. Use a "
+            "comparison (x != 0)."
+        )
+    return errors.refused_dtype(
+        "cannot compute SelectV2 as input #0(zero-based) was expected to be a bool tensor but is a "
+        f"{truth.dtype.word} tensor. Use a comparison (x != 0).",
+        "SelectV2",
+    )
 
 
 def moveaxis_last(x: Tensor, axis: int) -> Tensor:

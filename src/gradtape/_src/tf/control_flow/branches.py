@@ -129,7 +129,7 @@ def case(
     if default is not None and not callable(default):
         raise TypeError("default must be callable.")
     if not pairs:
-        raise ValueError("'pred_fn_pairs' is empty. Give at least one pair of a condition and a function.")
+        raise ValueError("'pred_fn_pairs' is empty. Pass at least one pair of a condition and a function.")
     if exclusive:
         # As in TensorFlow, where the last function stands in for a default its condition is not looked at.
         checked = pairs if default is not None else pairs[:-1]

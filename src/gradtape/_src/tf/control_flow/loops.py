@@ -151,7 +151,7 @@ def _limit(maximum_iterations: Any) -> Any:
     if current_graph() is not None and isinstance(maximum_iterations, (float, str)):
         kind = type(maximum_iterations).__name__
         raise TypeError(
-            f"Expected int32, but got {maximum_iterations} of type '{kind}'. Give 'maximum_iterations' as an int."
+            f"Expected int32, but got {maximum_iterations} of type '{kind}'. Pass 'maximum_iterations' as an int."
         )
     try:
         limit = np.asarray(static(maximum_iterations))

@@ -204,7 +204,7 @@ def _stacked(component: int, like: Any, rows: list[Any]) -> Any:
                 f"  (component {component})"
             )
     if not rows:
-        raise ValueError("map_fn over no rows cannot tell the shape of a sparse result.")
+        raise ValueError("map_fn over zero rows cannot determine the shape of a sparse result.")
     return stack_sparse(rows)
 
 
@@ -280,7 +280,7 @@ def vectorized_map(
     count = builtins.max(t.array.shape[0] for t in tensors) if all(t.array.shape[0] for t in tensors) else 0
     for t in tensors:
         if t.array.shape[0] not in (1, count):
-            raise ValueError(f"elems have {t.array.shape[0]} and {count} rows: they should have equally many.")
+            raise ValueError(f"elems have {t.array.shape[0]} and {count} rows, but must have the same number.")
     # What has a single row is the same for all.
     level = next_level()
     shells = [wrap(Batched(t, level)) if t.array.shape[0] == count else array.getitem(t, index=(0,)) for t in tensors]
@@ -329,7 +329,7 @@ def _row_by_row(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], cou
     rows = [list(array.unstack(t, axis=0)) * (count if t.array.shape[0] == 1 else 1) if count else [] for t in tensors]
     results = [fn(nest.pack_sequence_as(elems, [r[i] for r in rows])) for i in iterations(builtins.range(count))]
     if not results:
-        raise ValueError("vectorized_map has no rows to learn the shape of the result from.")
+        raise ValueError("vectorized_map has no rows from which to determine the shape of the result.")
     columns = zip(*(nest.flatten(r) for r in results), strict=True)
     return nest.pack_sequence_as(
         results[0], [None if column[0] is None else stack([convert(c) for c in column]) for column in columns]

@@ -44,10 +44,12 @@ def _mix(images: Any, matrix: Any) -> Tensor:
     """Every pixel times a matrix."""
     x = operand(images)
     if not x.array.shape:
-        raise IndexError("list index out of range: the last axis of an image holds its colours, and a scalar has none")
+        raise IndexError(
+            "list index out of range: the last axis of an image contains its colors, but a scalar has no axes"
+        )
     if x.array.shape[-1] != len(matrix):
         raise errors.invalid_argument(
-            f"Matrix size-incompatible: the last axis of an image holds {len(matrix)} colours, got shape "
+            f"Matrix size-incompatible: the last axis of an image must have {len(matrix)} colors, got shape "
             f"{errors.brackets(x.array.shape)}",
             "MatMul",
         )

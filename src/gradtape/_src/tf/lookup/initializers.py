@@ -58,7 +58,7 @@ class TableInitializer(KeysAndValues):
 
     def pairs(self) -> tuple[ndarray, ndarray]:
         """Arrays of keys and values."""
-        raise NotImplementedError(f"{type(self).__name__} has to say what its keys and values are.")
+        raise NotImplementedError(f"{type(self).__name__} must define its keys and values.")
 
 
 class KeyValueTensorInitializer(TableInitializer):

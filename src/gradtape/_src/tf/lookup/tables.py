@@ -40,7 +40,7 @@ def needs_eager() -> None:
     """A table that changes has no place in a compiled program: a function that uses one runs eagerly."""
     graph = current_graph()
     if graph is not None:
-        raise NeedsEagerError(TypeError(f"'{graph.name}' uses a lookup table, and XLA has numbers only."))
+        raise NeedsEagerError(TypeError(f"'{graph.name}' uses a lookup table, but XLA supports only numbers."))
 
 
 class LookupInterface(KeysAndValues):
@@ -80,8 +80,8 @@ def _check_kernel(op: str, supported: dict[str, tuple[str, ...]], key: DType, va
         raise errors.NotFoundError(
             None,
             None,
-            f"Could not find device for node: {op}[key_dtype={key.name}, value_dtype={value.name}]. There are tables "
-            f"from {pairs}. [Op:{op}]",
+            f"Could not find device for node: {op}[key_dtype={key.name}, value_dtype={value.name}]. Supported "
+            f"tables: {pairs}. [Op:{op}]",
         )
 
 

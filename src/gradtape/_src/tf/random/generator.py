@@ -152,10 +152,10 @@ class Generator:
     def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
         if copy_from is not None:
             if state is not None or alg is not None:
-                raise ValueError("copy_from is given: state and alg come with it, and must be None.")
+                raise ValueError("state and alg must be None if copy_from is given.")
             state, alg = copy_from.state.numpy(), copy_from.algorithm
         elif state is None or alg is None:
-            raise ValueError("A Generator needs a state and an algorithm, or another one to copy: use from_seed.")
+            raise ValueError("A Generator needs a state and an algorithm, or another generator to copy: use from_seed.")
         self._alg = as_algorithm(alg)
         self._lock = forks.lock()
         self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")

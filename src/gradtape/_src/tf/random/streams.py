@@ -73,7 +73,7 @@ that it may read."""
 def run_kernel(kernel: str, *arrays: Array, **attrs: Any) -> Array:
     """Run a random kernel on the engine of its stream and parameters: all numbers come from here."""
     if any(type(array) is Batched for array in arrays):
-        raise EscapeError("each row of a batch draws numbers of its own")
+        raise EscapeError("each row of a batch draws its own random numbers")
     return getattr(common_namespace(arrays), kernel)(*arrays, **attrs)
 
 
@@ -140,7 +140,7 @@ def for_rows(shape: Shape, source: Source, draw: Callable[[Shape], Array]) -> Te
     if not rows:
         return constant_operand(draw(shape))
     if len(rows) > 1:
-        raise EscapeError("each row of a batch within a batch draws numbers of its own")
+        raise EscapeError("each row of a nested batch draws its own random numbers")
     level, count = rows[0]
     return constant_operand(Batched(wrap(draw((count, *shape))), level))
 
@@ -148,4 +148,4 @@ def for_rows(shape: Shape, source: Source, draw: Callable[[Shape], Array]) -> Te
 def refuse_rows(source: Source) -> None:
     """Refuse to draw the same numbers for all rows of a vectorized_map."""
     if type(source) is OpSource and rows_drawn.get():
-        raise EscapeError("each row of a batch draws numbers of its own")
+        raise EscapeError("each row of a batch draws its own random numbers")

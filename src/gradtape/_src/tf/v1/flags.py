@@ -12,7 +12,7 @@ def absl(name: str) -> Any:
         return importlib.import_module(f"absl.{name}")
     except ImportError as error:
         raise ImportError(
-            f"tf.compat.v1.{name} is absl's, which is not installed: pip install absl-py (Keras brings it, too)"
+            f"tf.compat.v1.{name} needs absl, which is not installed: pip install absl-py (Keras installs it too)"
         ) from error
 
 

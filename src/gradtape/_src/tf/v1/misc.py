@@ -250,8 +250,9 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Any:
     graph = graph_for_ops()
     if graph is None:
         raise RuntimeError(
-            "tf.placeholder() is not compatible with eager execution. Build a graph, in a block `with "
-            "tf.Graph().as_default()` or after tf.compat.v1.disable_eager_execution(), or pass the value to a function."
+            "tf.placeholder() is not compatible with eager execution. Build a graph, inside `with "
+            "tf.Graph().as_default()` or after tf.compat.v1.disable_eager_execution(), or pass the value to a "
+            "function."
         )
     return ops.placeholder(graph, dtype, shape, name)
 

@@ -216,7 +216,7 @@ def embedding_lookup(
     """Rows by their numbers; of several parts, row `i` is in part `i mod parts`."""
     if isinstance(params, (list, tuple)) and len(params) > 1:
         if partition_strategy != "mod":
-            raise NotImplementedError('gradtape looks up parts with partition_strategy="mod" only.')
+            raise NotImplementedError('gradtape supports only partition_strategy="mod".')
         places = operand(ids)
         rows = array.stack([operand(part) for part in params], axis=1)
         count = len(params)

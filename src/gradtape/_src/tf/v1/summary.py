@@ -60,8 +60,8 @@ class FileWriter:
     ) -> None:
         if default_graph() is None and graph is None and session is None:
             raise RuntimeError(
-                "v1.summary.FileWriter is not compatible with eager execution. Use `tf.summary.create_file_writer`, "
-                "which writes files that TensorBoard reads as well."
+                "v1.summary.FileWriter is not compatible with eager execution. Use "
+                "`tf.summary.create_file_writer`, which writes files that TensorBoard can read too."
             )
         self._folder = path_text(logdir)
         self._file = EventFile(self._folder, max_queue, flush_secs, filename_suffix or ".v2")

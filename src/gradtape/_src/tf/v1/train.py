@@ -92,7 +92,7 @@ def _decayed(step: Any, rate: Callable[[Tensor], Tensor], dtype: Any = "float32"
     that is the rate.
     """
     if step is None:
-        raise ValueError("global_step is required for a learning rate that decays.")
+        raise ValueError("global_step is required for learning rate decay.")
     graph = graph_for_ops()
     if graph is not None:
         return graph.record(lambda now: rate(cast(convert(now), dtype)), (step,), {}, "decayed_learning_rate")

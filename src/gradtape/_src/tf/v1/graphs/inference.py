@@ -153,7 +153,7 @@ def _by_examples(op: Operation, rank: int | None, sizes: Sequence[int], failure:
                 raise
     if not found:
         if isinstance(failure, UnknownDimensionError):
-            raise ValueError(f"Shapes do not fit together in '{op.function.__name__}': {failure}")
+            raise ValueError(f"Shapes are not compatible in '{op.function.__name__}': {failure}")
         raise failure.reason if isinstance(failure, NeedsEagerError) else failure
     return found[0][0], found[0][1], _merged([shapes for _, _, shapes in found])
 

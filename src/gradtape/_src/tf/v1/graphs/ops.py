@@ -40,7 +40,7 @@ def placeholder_with_default(graph: Graph, value: Any, shape: Any, name: str | N
     if not isinstance(value, GraphTensor):
         value = graph.record(convert, (value,), {})
     if not value.shape.is_compatible_with(static):
-        raise ValueError(f"Shapes {value.shape} and {static} are incompatible: the default does not fit.")
+        raise ValueError(f"Shapes {value.shape} and {static} are incompatible: the shape of the default differs.")
     op = Operation(graph, array.identity, (value,), {}, graph.control_inputs())
     op.type = "PlaceholderWithDefault"
     ranked = static.rank is not None
@@ -117,7 +117,8 @@ def _traced_or_eager(ys: Any, xs: Any, grad_ys: Any, stop: Any, unconnected: Any
     mode: Any = active_mode()
     if stop is not None:
         raise NotImplementedError(
-            "stop_gradients of a graph that cannot be traced. Use tf.stop_gradient where the tensor is used."
+            "stop_gradients is not supported for a graph that cannot be traced. Use tf.stop_gradient where the "
+            "tensor is used."
         )
     found: list[Any] = mode.tape.gradient(ys, xs, grad_ys, unconnected)
     return found

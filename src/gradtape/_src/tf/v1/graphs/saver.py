@@ -151,7 +151,7 @@ class Saver:
             None,
             None,
             f"Assign requires shapes of both tensors to match. lhs shape= {variable.shape} rhs shape= "
-            f"{tuple(np.shape(value))}: '{name}' was saved with another shape.",
+            f"{tuple(np.shape(value))}: '{name}' was saved with a different shape.",
         )
 
 

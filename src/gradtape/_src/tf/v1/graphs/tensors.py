@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from gradtape._src.tf.v1.graphs.graph import Graph
 
 _ADVICE = (
-    "it is a tensor of a graph, which has a value while a session runs it. Call the function as an attribute of the "
-    "module (tf.name, tf.compat.v1.name) while the graph is the default one, and it becomes an op of the graph."
+    "it is a tensor of a graph, which has a value only while a session runs it. Call the function as an attribute "
+    "of the module (tf.name, tf.compat.v1.name) while the graph is the default, so that it becomes an op of the "
+    "graph."
 )
 
 
@@ -165,8 +166,8 @@ class GraphTensor(Tensor):
 
     def _refuse(self, what: str) -> NoReturn:
         raise errors.OperatorNotAllowedInGraphError(
-            f"{what} is not allowed: '{self.name}' is a tensor of a graph, which has a value while a session runs. Use "
-            "tf.cond, tf.where or tf.while_loop."
+            f"{what} is not allowed: '{self.name}' is a tensor of a graph, which has a value only while a session "
+            "runs. Use tf.cond, tf.where or tf.while_loop."
         )
 
     def __bool__(self) -> bool:
