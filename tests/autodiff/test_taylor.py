@@ -375,6 +375,55 @@ def along_a_line(row, sample, wrapped, order):
     return tape.taylor(y, t, order, unconnected_gradients="zero")
 
 
+ROWS_OF_SEVERAL = [
+    row
+    for row in ROWS_OF_CALLS
+    if row.order >= 2 and sum(np.asarray(a).dtype.kind == "f" for a in row.samples[0].args) > len(row.constants) + 1
+]
+
+
+@pytest.mark.parametrize("row", ROWS_OF_SEVERAL, ids=lambda row: row.name)
+def test_one_operand_varies_over_the_op_table(row):
+    """The others are constants, of which a tape saves only what the rules of the op need."""
+    sample = row.samples[0]
+    xs = [tf.constant(a) for a in sample.args]
+    for moving in (i for i, x in enumerate(xs) if x.dtype.is_floating and i not in row.constants):
+        t = tf.constant(0.0, tf.float64)
+        with tf.GradientTape() as outer:
+            outer.watch(t)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(t)
+                shifted = xs[moving] + tf.cast(t, xs[moving].dtype) * 0.7
+                y = weighted(tf.nest.flatten(row.call(*xs[:moving], shifted, *xs[moving + 1 :], **sample.attrs)))
+            first = tape.gradient(y, t, unconnected_gradients="zero")
+        second = outer.gradient(first, t, unconnected_gradients="zero")
+        found = tape.taylor(y, t, 2, unconnected_gradients="zero")
+        expected = [y, first, second]
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * max(1.0, np.max(np.abs(expected))))
+
+
+@pytest.mark.parametrize("jit", [None, False])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda c, x: tf.concat([c, x, c[:, :1]], 1),
+        lambda c, x: tf.stack([x, c], 2),
+        lambda c, x: tf.tensor_scatter_nd_update(c, [[1], [0]], x),
+    ],
+    ids=["concat", "stack", "replace"],
+)
+def test_joined_with_a_constant(function, jit):
+    c, x = (tf.constant(R.normal(size=(2, 3))) for _ in range(2))
+
+    def cube(x):
+        return tf.reduce_sum(function(c, x) ** 3)
+
+    tape, y = recorded(cube if jit is None else tf.function(cube, jit_compile=jit), x, persistent=True)
+    direction = tf.ones_like(x)
+    np.testing.assert_allclose(tape.taylor(y, x, 2, direction)[2], 6 * np.sum(x.numpy()))
+    np.testing.assert_allclose(tape.laplacian(y, x), 6 * np.sum(x.numpy()))
+
+
 def weighted(results):
     total = tf.zeros([], tf.float64)
     for y in results:

@@ -49,7 +49,7 @@ class Unsaved:
         """What reading it raises."""
         error: Any = NotImplementedError(
             f"Taylor mode needs an operand of {self.op.tf_name} that a compiled function did not return, because "
-            "gradients do not need it. Open the tape inside of the function, or call its `python_function`."
+            "gradients do not need it. Open the tape inside the function, or call its `python_function`."
         )
         error.is_out_of_scope = True  # not what a kernel raised: it stays what it is
         return error
@@ -203,7 +203,7 @@ def extend(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence
     for out in outs:
         out.collapsed = any(a.collapsed for a in args)
     if op.linear:
-        _define(outs, lambda n: _linear(op, args, attrs, n))
+        _define(outs, lambda n: _linear(op, args, attrs, outs, n))
     elif op.multilinear:
         _define(outs, lambda n: _product(op, args, attrs, n))
     elif op.inverts is not None:
@@ -211,7 +211,7 @@ def extend(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence
         if args[matrix].varies:
             outs[0].define(lambda n: _solution(op, args, attrs, outs[0], n))
         else:
-            _define(outs, lambda n: _linear(op, args, attrs, n, fixed=matrix))
+            _define(outs, lambda n: _linear(op, args, attrs, outs, n, fixed=matrix))
     else:
         _define(outs, _by_rules(op, args, attrs, outs))
 
@@ -243,20 +243,36 @@ def _only(value: Any) -> Any:
     return value[0] if type(value) in (tuple, list) else value
 
 
-def _linear(op: Op, args: Sequence[Series], attrs: dict[str, Any], n: int, fixed: int = -1) -> Any:
+def _linear(
+    op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence[Series], n: int, fixed: int = -1
+) -> Any:
     """Coefficient n: the primitive of coefficient n of each operand. Integers that say what it does do not vary, nor
     does the operand at position `fixed`.
     """
-    static = [i == fixed or (bool(op.args) and op.rules[i : i + 1] == (None,)) for i in range(len(args))]
+    own_rules = op.vjp_all is None and bool(op.args)
+    static = [i == fixed or (own_rules and op.rules[i : i + 1] == (None,)) for i in range(len(args))]
     given = [a[0] if is_static else a[n] for a, is_static in zip(args, static, strict=True)]
     if all(c is None for c, is_static in zip(given, static, strict=True) if not is_static):
         return None
-    filled = [_zero_like(a) if c is None else c for c, a in zip(given, args, strict=True)]
+    filled = [_zero(op, i, args, attrs, outs[0]) if c is None else c for i, c in enumerate(given)]
     return getattr(common_namespace(filled), op.name)(*filled, **attrs)
 
 
-def _zero_like(x: Series) -> Any:
-    return 0 if np.isscalar(x.value) else np.zeros(x.shape, x.dtype)  # a Python number has no dtype of its own
+def _zero(op: Op, position: int, args: Sequence[Series], attrs: dict[str, Any], out: Series) -> Any:
+    """A zero for one operand. The shape of one that is constant and was not saved follows from the shape of the result,
+    except where the operand is broadcast.
+    """
+    x = args[position]
+    if np.isscalar(x.value):
+        return 0  # a Python number has no dtype of its own
+    if x.varies or x.value is not None:
+        return np.zeros(x.shape, x.dtype)
+    if op.vjp_all is not None:  # the transpose of a linear op maps zeros to zeros in the shapes of its operands
+        zero = np.zeros(out.shape, out.dtype)
+        return op.vjp_all(namespace_of(zero), zero, [() for _ in args], **attrs)[position]
+    if position == 0 and not op.elementwise:  # the op replaces elements of it
+        return np.zeros(out.shape, out.dtype)
+    return np.zeros((), x.dtype)
 
 
 def _product(op: Op, args: Sequence[Series], attrs: dict[str, Any], n: int) -> Any:
