@@ -13,8 +13,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PAGE = """# Gallery
 
-What the programs in `examples/` draw. Each is one script that teaches one thing, and takes less than a minute on one
-core:
+Pictures made by the scripts in `examples/`. Each script demonstrates one technique and runs in less than a minute on
+one CPU core:
 
     pip install 'gradtape[viz]'
     python examples/linear_regression.py

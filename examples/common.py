@@ -1,4 +1,4 @@
-"""What the examples share: their arguments, a progress bar, the digits, Adam, and the picture at the end."""
+"""Code shared by the examples: arguments, a progress bar, the digits, Adam, and saving the picture."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ DATA = Path(__file__).parent / "data"
 def arguments(description: str | None, steps: int = 1, quick: int = 1, saves: bool = False) -> argparse.Namespace:
     """The arguments of every example: `--steps N`, `--quick` (only `quick` steps), `--out DIR`, `--seed N`.
 
-    One that `saves` its training has `--checkpoints DIR` too.
+    An example that `saves` its training also has `--checkpoints DIR`.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--steps", type=int, metavar="N", help=f"how many steps to train (default: {steps})")
-    parser.add_argument("--quick", action="store_true", help=f"only a taste: {quick} steps")
-    parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="folder of the picture (default: here)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all random numbers (default: 0)")
+    parser.add_argument("--steps", type=int, metavar="N", help=f"number of training steps (default: {steps})")
+    parser.add_argument("--quick", action="store_true", help=f"run only {quick} steps")
+    parser.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="directory for the picture (default: current directory)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random numbers (default: 0)")
     if saves:
         parser.add_argument(
-            "--checkpoints", type=Path, metavar="DIR", help="save the training there, and go on with what is there"
+            "--checkpoints", type=Path, metavar="DIR", help="save checkpoints there, and resume from them"
         )
     chosen = parser.parse_args()
     if chosen.steps is None:
@@ -42,7 +44,7 @@ def arguments(description: str | None, steps: int = 1, quick: int = 1, saves: bo
 
 
 class Progress:
-    """Count to `total` with a bar that grows in place on a terminal; elsewhere it prints a line now and then.
+    """Count to `total` with a progress bar on a terminal; elsewhere, print a line now and then.
 
     for step in (bar := Progress(1000)):
         ...
@@ -74,13 +76,13 @@ class Progress:
 
 
 def dense(rng: np.random.Generator, inputs: int, outputs: int) -> list[tf.Variable]:
-    """Weights and bias of one layer: `x @ weights + bias`. The weights are drawn to keep the size of what passes."""
+    """Weights and bias of one layer, `x @ weights + bias`; the random weights preserve the scale of the activations."""
     weights = rng.normal(0.0, inputs**-0.5, (inputs, outputs))
     return [tf.Variable(weights, dtype=tf.float32), tf.Variable(tf.zeros(outputs))]
 
 
 class Adam:
-    """The Adam optimizer: a running mean of each gradient, and of its square, decide the step."""
+    """The Adam optimizer: each step depends on running means of the gradient and of its square."""
 
     def __init__(self, variables: list[tf.Variable], rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999):
         self.variables = variables
@@ -100,7 +102,7 @@ class Adam:
 
 
 def load_digits(rng: np.random.Generator, training: int = 1400) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """The shipped digits, shuffled: (images, labels) to train on and to test on. Images are 8 x 8, from 0 to 1."""
+    """The bundled digits, shuffled: (images, labels) for training and for testing. Images are 8 x 8, from 0 to 1."""
     data = np.load(DATA / "digits.npz")
     order = rng.permutation(len(data["labels"]))
     images = data["images"][order].astype(np.float32) / 16
@@ -109,9 +111,9 @@ def load_digits(rng: np.random.Generator, training: int = 1400) -> tuple[tuple[A
 
 
 def get_pyplot() -> Any:
-    """Matplotlib's pyplot, drawing to files only; None, with a word about it, where it is not installed."""
+    """Matplotlib's pyplot, drawing only to files; None, with a message, if it is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        print("No picture: Matplotlib is not installed. To see one: pip install 'gradtape[viz]'")
+        print("No picture: Matplotlib is not installed. To get one: pip install 'gradtape[viz]'")
         return None
     import matplotlib
 
@@ -122,12 +124,12 @@ def get_pyplot() -> Any:
 
 
 def save_picture(figure: Any, directory: Path, name: str) -> Path:
-    """Save a figure as `directory/name`, say so, and close it."""
+    """Save a figure as `directory/name`, print its path, and close it."""
     from matplotlib import pyplot
 
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
-    print(f"The picture is {path}.")
+    print(f"Picture saved to {path}.")
     return path

@@ -1,7 +1,7 @@
-"""Second-order optimizers: a sum of two decays fitted to data by L-BFGS, Newton-CG and Levenberg-Marquardt.
+"""Second-order optimizers: fit a sum of two exponentials with L-BFGS, Newton-CG and Levenberg-Marquardt.
 
-All three come to the same minimum; gradient descent would need tens of thousands of steps, since the two decays are
-nearly alike. Each optimizer reports how it ended.
+All three find the same minimum; gradient descent would need tens of thousands of steps, because the two decay rates are
+similar. Each optimizer returns a report.
 
     python examples/curve_fit.py
 """
@@ -45,7 +45,7 @@ def main() -> None:
         reports[type(optimizer).__name__] = report
         found.append(x.numpy())
         print(report)
-    print(f"Amplitudes and rates: {np.round(found[0], 3)}, and {TRUTH} in truth.")
+    print(f"Amplitudes and rates: {np.round(found[0], 3)} (true values: {TRUTH}).")
     print(f"Largest difference between the optimizers: {np.ptp(found, axis=0).max():.1e}")
     draw(t, data, found[0], reports, args.out)
 

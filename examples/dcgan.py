@@ -1,11 +1,12 @@
-"""Draw digits that nobody wrote: a generative adversarial network (DCGAN), trained with two tapes.
+"""Generate handwritten digits: a generative adversarial network (DCGAN), trained with two tapes.
 
-A generator turns noise into pictures, a discriminator tells them from real ones, and each learns from the other. One
-forward pass is recorded by two tapes: `gen_tape` gives the gradients of the generator, `disc_tape` those of the
-discriminator. The network is TensorFlow's DCGAN tutorial, small enough for the 8 x 8 digits in `data/digits.npz`.
+A generator turns noise into images, a discriminator tells them from real ones, and each learns from the other. Two
+tapes record the same forward pass: `gen_tape` computes the gradients of the generator, `disc_tape` those of the
+discriminator. The architecture follows TensorFlow's DCGAN tutorial, scaled down to the 8 x 8 digits in
+`data/digits.npz`.
 
     python examples/dcgan.py          under a minute; writes dcgan.png
-    python examples/dcgan.py --quick  only a taste
+    python examples/dcgan.py --quick  a short run
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from common import Adam, Progress, arguments, get_pyplot, load_digits, save_pict
 
 import gradtape as tf
 
-NOISE = 32  # numbers that a picture is made from
+NOISE = 32  # dimensions of the noise vector
 BATCH = 64
-RATE = 0.001  # of the generator; the discriminator learns twice as fast
-SHOWN = 16  # pictures in a row of the grid
+RATE = 0.001  # learning rate of the generator; the discriminator uses twice as much
+SHOWN = 16  # images per row of the grid
 
 
 def weights(rng: np.random.Generator, *shape: int) -> tf.Variable:
@@ -29,7 +30,7 @@ def weights(rng: np.random.Generator, *shape: int) -> tf.Variable:
 
 
 class BatchNorm:
-    """Each channel with mean 0 and variance 1 over the batch, then a scale and an offset that are learned."""
+    """Normalize each channel over the batch, then apply a learned scale and offset."""
 
     def __init__(self, channels: int) -> None:
         self.offset, self.scale = tf.Variable(tf.zeros(channels)), tf.Variable(tf.ones(channels))
@@ -41,7 +42,7 @@ class BatchNorm:
 
 
 class Generator:
-    """Noise to pictures: 2 x 2, 4 x 4, 8 x 8 pixels, with fewer channels each time. Ink is 1 and paper -1."""
+    """Map noise to images of 2 x 2, 4 x 4 and 8 x 8 pixels, with fewer channels each time. Ink is 1, paper is -1."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.dense = weights(rng, NOISE, 2 * 2 * 96)
@@ -63,7 +64,7 @@ class Generator:
 
 
 class Discriminator:
-    """Pictures to one number each: positive means real, negative means drawn by the generator."""
+    """Map each image to one logit: positive for real images, negative for generated ones."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.conv1, self.conv2 = weights(rng, 4, 4, 1, 32), weights(rng, 4, 4, 32, 64)
@@ -86,13 +87,13 @@ def cross_entropy(logits: tf.Tensor, label: float) -> tf.Tensor:
 def train_step(
     generator: Generator, discriminator: Discriminator, optimizers: tuple[Adam, Adam], images: tf.Tensor
 ) -> tuple[float, float]:
-    """Both networks take one step; the losses before it."""
+    """Update both networks once. Returns the losses before the update."""
     noise = tf.random.normal([BATCH, NOISE])
     with tf.GradientTape() as gen_tape, tf.GradientTape() as disc_tape:
         fakes = generator(noise)
         real_output, fake_output = discriminator(images), discriminator(fakes)
         gen_loss = cross_entropy(fake_output, 1.0)
-        # The label of a real picture is 0.9: a discriminator that is never quite sure is a better teacher.
+        # One-sided label smoothing: an overconfident discriminator gives the generator small gradients.
         disc_loss = cross_entropy(real_output, 0.9) + cross_entropy(fake_output, 0.0)
     optimizers[0].apply(gen_tape.gradient(gen_loss, generator.variables))
     optimizers[1].apply(disc_tape.gradient(disc_loss, discriminator.variables))
@@ -100,14 +101,14 @@ def train_step(
 
 
 def nearest(pictures: Any, known: Any) -> tuple[Any, Any]:
-    """For each picture the distance to the nearest of the known ones, and which one that is."""
+    """Return the distance from each image to its nearest neighbor among `known`, and that neighbor's index."""
     pictures, known = pictures.reshape(len(pictures), -1), known.reshape(len(known), -1)
     squares = (pictures**2).sum(1)[:, None] + (known**2).sum(1) - 2 * pictures @ known.T
     return np.sqrt(np.maximum(squares.min(1), 0)), squares.argmin(1)
 
 
 def draw(snapshots: list[tuple[int, Any]], real: Any, losses: Any, out: Path) -> None:
-    """Each row the same noise, drawn by an older generator; real digits below."""
+    """Plot images from the same noise at several training steps, real digits below them, and the losses."""
     pyplot = get_pyplot()
     if pyplot is None:
         return
@@ -117,10 +118,10 @@ def draw(snapshots: list[tuple[int, Any]], real: Any, losses: Any, out: Path) ->
     grid.imshow(np.vstack([np.hstack(list(row)) for row in framed]), cmap="gray_r", vmin=-1, vmax=1)
     grid.set_yticks(4.5 + 10 * np.arange(len(rows)), [*(f"step {step}" for step, _ in snapshots), "real digits"])
     grid.set_xticks([])
-    grid.set_title("The same noise, drawn again and again while the generator learns")
+    grid.set_title("Images generated from the same noise during training")
     smooth = np.ones(25) / 25
     for values, name in zip(np.transpose(losses), ("generator", "discriminator"), strict=True):
-        curve.plot(np.convolve(values, smooth, "valid") if len(values) >= 50 else values, label=f"loss of the {name}")
+        curve.plot(np.convolve(values, smooth, "valid") if len(values) >= 50 else values, label=f"{name} loss")
     curve.set(xlabel="step")
     curve.legend(loc="upper right")
     curve.grid(alpha=0.3)
@@ -141,25 +142,25 @@ def main() -> None:
     snapshots: list[tuple[int, Any]] = []
     losses = []
     for step in (bar := Progress(chosen.steps)):
-        fade = min(1.0, 2 * (1 - step / (chosen.steps + 1)))  # in the second half the steps get smaller
+        fade = min(1.0, 2 * (1 - step / (chosen.steps + 1)))  # decay the learning rate in the second half
         optimizers[0].rate, optimizers[1].rate = RATE * fade, 2 * RATE * fade
         batch = tf.constant(images[rng.integers(0, len(images), BATCH), :, :, None])
         losses.append(train_step(generator, discriminator, optimizers, batch))
         if step in moments:
             snapshots.append((step, generator(noise).numpy()[:SHOWN, :, :, 0]))
-        bar.note = "loss of the generator {:.3f}, of the discriminator {:.3f}".format(*losses[-1])
+        bar.note = "generator loss {:.3f}, discriminator loss {:.3f}".format(*losses[-1])
 
-    # Are they digits? See how far each is from the nearest digit of the training set, next to real ones and to noise.
+    # Compare the distances to the nearest training digit for generated digits, unseen real digits and noise.
     drawn = generator(tf.random.normal([500, NOISE])).numpy()
     far, which = nearest(drawn, images)
     real_far, _ = nearest(unseen, images)
     noise_far, _ = nearest(rng.permuted(unseen.reshape(len(unseen), -1), axis=1), images)
     kinds = np.bincount(labels[which], minlength=10)
     print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s. Mean distance to the nearest training digit:")
-    print(f"  drawn by the generator  {far.mean():.2f}")
-    print(f"  real ones it never saw  {real_far.mean():.2f}")
+    print(f"  generated digits        {far.mean():.2f}")
+    print(f"  unseen real digits      {real_far.mean():.2f}")
     print(f"  the same, pixels mixed  {noise_far.mean():.2f}")
-    print("Of 500 drawn, nearest to a 0, 1, ... 9:", *kinds)
+    print("Classes 0 to 9 of the nearest neighbors of 500 generated digits:", *kinds)
     draw(snapshots, unseen[:SHOWN], losses, chosen.out)
 
 

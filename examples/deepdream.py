@@ -1,14 +1,14 @@
-"""DeepDream: a network that has seen nothing but handwriting looks at a landscape, and the tape shows what it sees.
+"""DeepDream: find the digits that a digit classifier sees in a landscape, by gradient ascent on the image.
 
-A small convolutional network learns to find handwritten digits in front of pieces of a picture. Then the roles change:
-the weights stay, and the *picture* climbs the gradient of the network's belief that there are digits in it. As in
-TensorFlow's tutorial this happens at several sizes of the picture (octaves), and each step sees it shifted at random.
+A small convolutional network learns to detect handwritten digits drawn over crops of a photograph. Then the weights are
+frozen, and gradient ascent changes the *image* so that the network finds more digits in it. As in TensorFlow's
+tutorial, this is repeated at several image sizes (octaves), and each step shifts the image by a random offset.
 
-Both parts differentiate with respect to the input. In training, each batch is first moved a little up the gradient of
-its own loss (adversarial training): a network that withstands this dreams of digits that people can read, too.
+Both parts differentiate with respect to the input. During training, each batch is first perturbed along the gradient of
+its own loss (adversarial training), which makes the dreamed digits readable for people, too.
 
     python examples/deepdream.py          about 15 seconds; writes deepdream.png
-    python examples/deepdream.py --quick  only a taste
+    python examples/deepdream.py --quick  a short run
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from common import DATA, Adam, Progress, arguments, get_pyplot, load_digits, sav
 
 import gradtape as tf
 
-SIZE = 16  # of the window in which the network looks for a digit
-NOTHING = 10  # the class of windows without one
+SIZE = 16  # of the window that the network classifies
+NOTHING = 10  # the class of windows without a digit
 BATCH = 64
-OCTAVES = (0.7, 1.0, 1.5)  # sizes of the picture, in units of the one that is shipped
+OCTAVES = (0.7, 1.0, 1.5)  # image sizes, relative to the file
 DREAM_STEPS = 20  # at each size
 DREAM_RATE = 0.008
 
 
 class Network:
-    """From a window of 16 x 16 pixels to 11 scores; from a larger picture to those of all windows, 4 pixels apart."""
+    """Map a window of 16 x 16 pixels to 11 scores; map a larger image to the scores of all windows, 4 pixels apart."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         shapes = [(5, 5, 3, 24), (3, 3, 24, 48), (4, 4, 48, 96), (1, 1, 96, 11)]
@@ -52,7 +52,7 @@ class Network:
 def make_batch(
     rng: np.random.Generator, digits: Any, labels: Any, backgrounds: list[Any]
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Windows of the picture with a digit in some colour written on most of them, and what they show."""
+    """Return crops of the image, most of them with a digit drawn in a random color, and their labels."""
     windows = np.empty((BATCH, SIZE, SIZE, 3), np.float32)
     for window in windows:
         background = backgrounds[rng.integers(len(backgrounds))]
@@ -61,10 +61,10 @@ def make_batch(
     chosen = rng.integers(0, len(digits), BATCH)
     empty = rng.random(BATCH) < 0.25
     ink = np.where(empty[:, None, None, None], 0, digits[chosen]) * rng.uniform(0.6, 1, (BATCH, 1, 1, 1))
-    # Bright ink on dark ground and dark ink on bright ground, or nobody could read it.
+    # Bright ink on dark backgrounds and dark ink on bright ones, so that the digit is readable.
     bright = windows.mean(axis=(1, 2, 3), keepdims=True) > 0.5
-    colours = np.where(bright, 0.0, 0.6) + 0.4 * rng.random((BATCH, 1, 1, 3))
-    windows += ink * (colours - windows)
+    colors = np.where(bright, 0.0, 0.6) + 0.4 * rng.random((BATCH, 1, 1, 3))
+    windows += ink * (colors - windows)
     return tf.constant(windows.astype(np.float32)), tf.constant(np.where(empty, NOTHING, labels[chosen]))
 
 
@@ -73,7 +73,7 @@ def losses_of(network: Network, images: tf.Tensor, labels: tf.Tensor) -> tf.Tens
 
 
 def train_step(network: Network, optimizer: Adam, images: tf.Tensor, labels: tf.Tensor, push: float) -> float:
-    """Move the images against the network, by a distance of `push` each; then move the weights to withstand it."""
+    """Perturb each image by an adversarial step of length `push`, then update the weights on the perturbed images."""
     with tf.GradientTape() as tape:
         tape.watch(images)
         loss = tf.reduce_sum(losses_of(network, images, labels))
@@ -86,15 +86,15 @@ def train_step(network: Network, optimizer: Adam, images: tf.Tensor, labels: tf.
 
 
 def belief(network: Network, image: tf.Tensor) -> tf.Tensor:
-    """How sure the network is of the digits it sees: in each cell of 28 x 28 pixels, of the one it sees best."""
-    # Mean log probability. One digit to a cell: if every window wanted one, they would write over each other.
+    """Return how confident the network is: the best digit score in each cell of 28 x 28 pixels, averaged."""
+    # Mean log probability. One digit per cell, because digits in overlapping windows would overwrite each other.
     digits = tf.nn.log_softmax(network(image[None]))[..., :NOTHING]
     best = tf.reduce_max(digits, axis=-1, keepdims=True)
     return tf.reduce_mean(tf.nn.max_pool2d(best, 7, 7, "SAME"))
 
 
 def dream_step(network: Network, image: tf.Tensor, rng: np.random.Generator) -> tuple[tf.Tensor, float]:
-    """One step of the picture up the gradient of the belief."""
+    """Take one step of gradient ascent on the image."""
     shift = rng.integers(-2, 3, 2)
     image = tf.roll(image, shift, axis=[0, 1])
     with tf.GradientTape() as tape:
@@ -110,11 +110,11 @@ def draw(original: Any, dreams: list[Any], out: Path) -> None:
     if pyplot is None:
         return
     figure, axes = pyplot.subplots(2, 2, figsize=(11, 8.6), layout="constrained")
-    titles = ["what there is", *(f"octave {i + 1}: {d.shape[1]} x {d.shape[0]} pixels" for i, d in enumerate(dreams))]
+    titles = ["original", *(f"octave {i + 1}: {d.shape[1]} x {d.shape[0]} pixels" for i, d in enumerate(dreams))]
     for place, picture, title in zip(axes.flat, [original, *dreams], titles, strict=True):
         place.imshow(picture, interpolation="bicubic", vmin=0, vmax=1)
         place.set(title=title, xticks=[], yticks=[])
-    figure.suptitle("What a network that knows nothing but digits sees in a landscape")
+    figure.suptitle("What a digit classifier sees in a landscape")
     save_picture(figure, out, "deepdream.png")
 
 
@@ -146,22 +146,20 @@ def main() -> None:
     dreams, beliefs = [], []
     for step in (bar := Progress(len(OCTAVES) * dream_steps, "dream step")):
         octave, done = divmod(step - 1, dream_steps)
-        if done == 0:  # the next size: what was dreamt so far is enlarged and added to the picture
+        if done == 0:  # next octave: enlarge the details found so far and add them to the image
             size = [round(OCTAVES[octave] * height), round(OCTAVES[octave] * width)]
             base = tf.image.resize(picture, size, antialias=True)
             image = tf.clip_by_value(base + tf.image.resize(detail, size, method="bicubic"), 0.0, 1.0)
         image, seen = dream_step(network, image, rng)
         beliefs.append(np.exp(seen))
-        bar.note = f"{size[1]} x {size[0]} pixels, belief {beliefs[-1]:.3f}"
+        bar.note = f"{size[1]} x {size[0]} pixels, probability {beliefs[-1]:.3f}"
         if done == dream_steps - 1:
             detail = image - base
             dreams.append(image.numpy())
 
-    print(f"\nTrained for {seconds:.1f} s, dreamt for {bar.seconds:.1f} s.")
-    print(
-        f"Digits and empty windows told apart: {100 * float(tf.reduce_mean(right)):.1f} % of {8 * BATCH} it never saw."
-    )
-    print(f"Belief that a cell of the picture holds a digit: {beliefs[0]:.2g} before, {beliefs[-1]:.2g} after.")
+    print(f"\nTrained for {seconds:.1f} s, dreamed for {bar.seconds:.1f} s.")
+    print(f"Test accuracy: {100 * float(tf.reduce_mean(right)):.1f} % of {8 * BATCH} windows.")
+    print(f"Probability that a cell contains a digit: {beliefs[0]:.2g} before, {beliefs[-1]:.2g} after.")
     draw(picture.numpy(), dreams, chosen.out)
 
 

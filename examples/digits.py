@@ -1,6 +1,6 @@
 """Read handwritten digits: a small network, trained with `tf.GradientTape`.
 
-This is plain TensorFlow code. It runs as it is with either:
+This is plain TensorFlow code. It runs unchanged on either library:
 
     gradtape run examples/digits.py      on gradtape
     python examples/digits.py            on TensorFlow
@@ -21,7 +21,7 @@ TRAINING = 1400
 HIDDEN = 64
 BATCH = 50
 EPOCHS = 30
-# The seed decides which digits are held back. This one is typical, not lucky: on TensorFlow the seeds 0 to 9 and 1998
+# The seed determines which digits are held out. This one is typical, not lucky: on TensorFlow the seeds 0 to 9 and 1998
 # gave test accuracies from 94.96 to 99.24 %, 97.30 % on average, and this one 97.48 %. The argument sets another.
 SEED = 4
 
@@ -61,7 +61,7 @@ class Adam:
 
 
 def train_step(network: Network, optimizer: Adam, images: tf.Tensor, labels: tf.Tensor) -> float:
-    """One step down the gradient; the loss before it."""
+    """Take one gradient step and return the loss before it."""
     with tf.GradientTape() as tape:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=network(images))
         loss = tf.reduce_mean(losses)
@@ -75,7 +75,7 @@ def accuracy(network: Network, images: tf.Tensor, labels: tf.Tensor) -> float:
 
 
 def show_progress(epoch: int, loss: float, score: float) -> None:
-    """A bar that grows in place on a terminal; elsewhere a line now and then."""
+    """A progress bar on a terminal; elsewhere, a line now and then."""
     message = f"epoch {epoch:2d}/{EPOCHS}   loss {loss:.4f}   test accuracy {100 * score:.1f} %"
     if sys.stdout.isatty():
         done = 24 * epoch // EPOCHS
@@ -85,7 +85,7 @@ def show_progress(epoch: int, loss: float, score: float) -> None:
 
 
 def show_digits(images: np.ndarray, guesses: np.ndarray) -> None:
-    """Some digits side by side as text, and what the network reads in them."""
+    """Some digits side by side as text, and what the network predicts."""
     shades = np.array(list(" .:-=+*#%@"))
     pixels = shades[images.astype(int) * 9 // 16]
     for row in range(8):
@@ -94,9 +94,9 @@ def show_digits(images: np.ndarray, guesses: np.ndarray) -> None:
 
 
 def draw(losses: list[float]) -> str:
-    """Draw the loss of every step and return the file's name: a PNG by Matplotlib, or without it an SVG by hand."""
+    """Draw the loss of every step and return the file name: a PNG with Matplotlib, otherwise a simple SVG."""
     if importlib.util.find_spec("matplotlib") is None:
-        print("Matplotlib is not installed: the picture of the loss is a simple SVG.")
+        print("Matplotlib is not installed: the loss is drawn as a simple SVG.")
         return draw_svg(losses)
     import matplotlib
 
@@ -154,9 +154,9 @@ def main() -> None:
         show_progress(epoch, float(np.mean(losses[-TRAINING // BATCH :])), score)
     seconds = time.perf_counter() - start
 
-    print(f"\n{len(losses)} steps in {seconds:.1f} s. Four digits it has never seen, and what it reads:\n")
+    print(f"\n{len(losses)} steps in {seconds:.1f} s. Four digits from the test set, and what the network reads:\n")
     show_digits(pictures[TRAINING : TRAINING + 4], tf.argmax(network(test_images[:4]), axis=1).numpy())
-    print(f"\nTest accuracy: {100 * score:.2f} %. The loss is drawn in {draw(losses)}.")
+    print(f"\nTest accuracy: {100 * score:.2f} %. The loss curve is in {draw(losses)}.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""A layer that is a solution: a network whose output is a fixed point (a deep equilibrium model).
+"""A layer defined by an equation: a network whose hidden state is a fixed point (a deep equilibrium model).
 
-The hidden state of the layer is where z = tanh(z W + x U + b) comes to rest: a network of infinitely many equal layers.
-A solver finds it. The gradient needs no iteration of the solver, only the equation: the tape records one op.
+The hidden state of the layer is the fixed point of z = tanh(z W + x U + b), like a network with infinitely many equal
+layers. A solver finds it. The gradient does not go through the iterations of the solver, only through the equation: the
+tape records one op.
 
     python examples/equilibrium.py
 """
@@ -30,7 +31,7 @@ def main() -> None:
 
     def predict(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         start = tf.zeros([x.shape[0], UNITS])
-        bounded = 0.9 * w / tf.maximum(1.0, tf.norm(w))  # a contraction: there is one fixed point, and it is found
+        bounded = 0.9 * w / tf.maximum(1.0, tf.norm(w))  # a contraction, so there is exactly one fixed point
         found = tf.autodiff.fixed_point(lambda z: tf.tanh(z @ bounded + x @ u + b), start, batch_dims=1)
         return found.x @ v, found.nit
 
@@ -65,11 +66,11 @@ def draw(
         return
     figure, axes = pyplot.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
     axes[0].plot(x, y, ".", grid, outputs)
-    axes[0].set(title="The data, and the network")
+    axes[0].set(title="The data and the network")
     axes[1].semilogy(losses)
     axes[1].set(title="The loss", xlabel="step")
     axes[2].plot(iterations)
-    axes[2].set(title="Iterations to the fixed point", xlabel="step")
+    axes[2].set(title="Solver iterations", xlabel="step")
     save_picture(figure, out, "equilibrium.png")
 
 

@@ -1,10 +1,10 @@
-"""Why is my gradient None? Eight small programs that ask for a gradient and get none, and what `tape.explain` says.
+"""Why is my gradient None? Eight small programs whose gradient is None, and what `tape.explain` says about them.
 
     python examples/explain_none.py
 
-Each function below holds one classic mistake. `tape.gradient` answers None, as it does in TensorFlow. `tape.explain`
-takes the same arguments and says why, and what to change; nothing is computed again. In a program of your own,
-`tf.config.set_none_policy("warn")` lets every surprising None speak up by itself.
+Each function below contains one classic mistake. `tape.gradient` returns None, as it does in TensorFlow. `tape.explain`
+takes the same arguments and says why, and what to change; it recomputes nothing. In your own programs,
+`tf.config.set_none_policy("warn")` reports every None automatically.
 """
 
 import inspect

@@ -2,9 +2,9 @@
 
     python examples/gradient_penalty.py
 
-A generator moves random points onto a ring of eight spots. A critic tells how far the two clouds are apart; for that,
-its slope must stay near 1. So the slope is part of its loss: an inner tape differentiates the critic with respect to
-its *input*, and the outer tape differentiates that again, with respect to the critic's *weights*.
+A generator moves random points onto a ring of eight spots. A critic estimates the distance between the two clouds, for
+which its slope must stay near 1. The slope is therefore part of its loss: an inner tape differentiates the critic with
+respect to its *input*, and the outer tape differentiates the result with respect to the critic's *weights*.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ PENALTY = 1.0
 
 
 class Network:
-    """Two hidden layers between points and an answer."""
+    """Two hidden layers between the points and the output."""
 
     def __init__(self, rng: np.random.Generator, inputs: int, outputs: int, hidden: int = 64) -> None:
         self.variables = [*dense(rng, inputs, hidden), *dense(rng, hidden, hidden), *dense(rng, hidden, outputs)]
@@ -41,7 +41,7 @@ def noise(rng: np.random.Generator, count: int) -> tf.Tensor:
 
 
 def slope_of(critic: Network, points: tf.Tensor) -> tf.Tensor:
-    """The length of the critic's gradient at every point. An outer tape can go on from here."""
+    """The norm of the critic's gradient at every point, which an outer tape can differentiate again."""
     with tf.GradientTape() as inner:
         inner.watch(points)
         scores = critic(points)
@@ -49,7 +49,7 @@ def slope_of(critic: Network, points: tf.Tensor) -> tf.Tensor:
 
 
 def critic_step(critic: Network, optimizer: Adam, real: tf.Tensor, fake: tf.Tensor, mix: tf.Tensor):
-    """The critic learns to tell the clouds apart. Returns the distance it sees, and its mean slope in between."""
+    """Train the critic to tell the clouds apart; return its estimate of the distance, and its mean slope in between."""
     with tf.GradientTape() as tape:
         distance = tf.reduce_mean(critic(real)) - tf.reduce_mean(critic(fake))
         slope = slope_of(critic, mix * real + (1 - mix) * fake)
@@ -59,7 +59,7 @@ def critic_step(critic: Network, optimizer: Adam, real: tf.Tensor, fake: tf.Tens
 
 
 def generator_step(generator: Network, critic: Network, optimizer: Adam, z: tf.Tensor) -> None:
-    """The generator follows the critic uphill. The critic only looks on: its weights are not asked for."""
+    """Train the generator to follow the critic uphill; the critic's weights are not among the sources."""
     with tf.GradientTape() as tape:
         loss = -tf.reduce_mean(critic(generator(z)))
     optimizer.apply(tape.gradient(loss, generator.variables))
@@ -92,7 +92,7 @@ def main() -> None:
     away = np.linalg.norm(made[:, None] - spots, axis=2)
     near = away.min(axis=1) < 0.4
     found = len(set(away.argmin(axis=1)[near]))
-    print(f"\n{100 * near.mean():.0f} % of the generated points lie at one of the spots; {found} of 8 spots are found.")
+    print(f"\n{100 * near.mean():.0f} % of the generated points lie on one of the spots; {found} of 8 spots are found.")
     print(f"Mean slope of the critic in the last step: {slopes[-1]:.2f}")
     draw(options.out, critic, real_points(rng, 1000).numpy(), start, made, distances, slopes)
 
@@ -112,13 +112,13 @@ def draw(out, critic, real, start, made, distances, slopes) -> None:
     scores = critic(tf.constant(grid, tf.float32)).numpy().reshape(120, 120)
     shades = middle.contourf(axis, axis, scores, levels=24, cmap="RdBu_r")
     middle.plot(*made.T, ".", color="black", markersize=1.5, alpha=0.5)
-    middle.set(title="The critic: red seems real, blue made up\n(dots: generated)", aspect="equal")
+    middle.set(title="The critic: red looks real, blue generated\n(dots: generated)", aspect="equal")
     figure.colorbar(shades, ax=middle, label="score")
 
-    right.plot(distances, color="tab:blue", linewidth=0.8, label="distance of the clouds")
-    right.plot(slopes, color="tab:red", linewidth=0.8, label="mean slope between them")
-    right.axhline(1, color="black", linestyle=":", label="what the penalty wants")
-    right.set(title="Training", xlabel="step of the generator", ylim=(0, None))
+    right.plot(distances, color="tab:blue", linewidth=0.8, label="estimated distance")
+    right.plot(slopes, color="tab:red", linewidth=0.8, label="mean slope")
+    right.axhline(1, color="black", linestyle=":", label="target of the penalty")
+    right.set(title="Training", xlabel="generator step", ylim=(0, None))
     right.legend(fontsize=8)
     right.grid(alpha=0.3)
     save_picture(figure, out, "gradient_penalty.png")

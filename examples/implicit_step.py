@@ -1,8 +1,8 @@
-"""Implicit time steps of a reaction and diffusion: Newton's method with a sparse Jacobian (needs SciPy).
+"""Implicit time steps of a reaction-diffusion equation: Newton's method with a sparse Jacobian (needs SciPy).
 
 The Brusselator on a torus has two species in each cell. Diffusion makes it stiff, so each step is implicit: Newton's
-method solves for the next state, with the Jacobian of all cells. Each cell depends on its four neighbors only. The tape
-finds that out once; the plan then computes the whole matrix in a few passes at every iteration.
+method solves for the next state, using the Jacobian of all cells. Each cell depends only on its four neighbors. The
+tape finds this sparsity pattern once; the plan then computes the whole matrix in a few passes at every iteration.
 
     python examples/implicit_step.py
 """
@@ -28,7 +28,7 @@ def laplacian(u: tf.Tensor) -> tf.Tensor:
 
 
 def speed(state: tf.Tensor, n: int) -> tf.Tensor:
-    """How fast both species change in each cell."""
+    """The rate of change of both species in each cell."""
     cells = tf.reshape(state, [n, n, 2])
     u, v = cells[:, :, 0], cells[:, :, 1]
     reaction = u * u * v
@@ -38,7 +38,7 @@ def speed(state: tf.Tensor, n: int) -> tf.Tensor:
 
 
 def solve(state: tf.Variable, before: np.ndarray, n: int, plan: Any) -> tuple[Any, int, float]:
-    """One implicit step by Newton's method: the plan, how many iterations it took, and the residual."""
+    """One implicit step with Newton's method: the plan, the number of iterations, and the residual."""
     for iteration in range(20):
         with tf.GradientTape(persistent=True) as tape:
             residual = state - before - DT * speed(state, n)

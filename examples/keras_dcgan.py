@@ -1,14 +1,14 @@
-"""Draw digits that nobody wrote, with Keras: TensorFlow's DCGAN tutorial, on the small digits that are shipped.
+"""Generate handwritten digits with Keras: TensorFlow's DCGAN tutorial, on 8 x 8 digits.
 
-The generator and the discriminator are Keras models, each with an optimizer of its own. One forward pass is recorded by
-two tapes, and `tf.function` compiles the whole step where JAX is installed (it runs as it stands where it is not).
+The generator and the discriminator are Keras models, each with its own optimizer. Two tapes record the same forward
+pass, and `tf.function` compiles the whole training step with XLA if JAX is installed; without JAX it runs on NumPy.
 `dcgan.py` does the same without Keras.
 
     python examples/keras_dcgan.py          under a minute, on NumPy alone under two; writes keras_dcgan.png
-    python examples/keras_dcgan.py --quick  only a taste
+    python examples/keras_dcgan.py --quick  a short run
 
-With `--checkpoints DIR` the training is saved there now and then. Stop it, start it again with the same words, and it
-goes on.
+With `--checkpoints DIR`, the training state is saved every 100 steps. To resume an interrupted training, run the same
+command again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from common import Progress, arguments, get_pyplot, load_digits, save_picture
 import gradtape as tf
 from gradtape.keras import layers
 
-NOISE = 32  # numbers that a picture is made from
+NOISE = 32  # dimensions of the noise vector
 BATCH = 64
-SIDE = 8  # the grid of drawn digits has so many in each row and column
+SIDE = 8  # rows and columns of the grid of generated digits
 
 cross_entropy = tf.keras.losses.BinaryCrossentropy(from_logits=True)
 
 
 def make_generator() -> tf.keras.Model:
-    """Noise to pictures: 2 x 2, 4 x 4, 8 x 8 pixels, with fewer channels each time. Ink is 1 and paper -1."""
+    """Map noise to images of 2 x 2, 4 x 4 and 8 x 8 pixels, with fewer channels each time. Ink is 1, paper is -1."""
     return tf.keras.Sequential(
         [
             tf.keras.Input((NOISE,)),
@@ -51,7 +51,7 @@ def make_generator() -> tf.keras.Model:
 
 
 def make_discriminator() -> tf.keras.Model:
-    """Pictures to one number each: positive means real, negative means drawn by the generator."""
+    """Map each image to one logit: positive for real images, negative for generated ones."""
     return tf.keras.Sequential(
         [
             tf.keras.Input((8, 8, 1)),
@@ -69,7 +69,7 @@ def make_discriminator() -> tf.keras.Model:
 
 
 def make_adam(rate: float, steps: int) -> tf.keras.optimizers.Adam:
-    """Adam whose steps get smaller, down to a tenth."""
+    """Return Adam with a learning rate that decays to a tenth."""
     return tf.keras.optimizers.Adam(tf.keras.optimizers.schedules.CosineDecay(rate, steps, alpha=0.1), beta_1=0.5)
 
 
@@ -78,25 +78,25 @@ def generator_loss(fake_output: tf.Tensor) -> tf.Tensor:
 
 
 def discriminator_loss(real_output: tf.Tensor, fake_output: tf.Tensor) -> tf.Tensor:
-    # The label of a real picture is 0.9: a discriminator that is never quite sure is a better teacher.
+    # One-sided label smoothing: an overconfident discriminator gives the generator small gradients.
     real_loss = cross_entropy(0.9 * tf.ones_like(real_output), real_output)
     return real_loss + cross_entropy(tf.zeros_like(fake_output), fake_output)
 
 
 def nearest(pictures: Any, known: Any) -> tuple[Any, Any]:
-    """For each picture the distance to the nearest of the known ones, and which one that is."""
+    """Return the distance from each image to its nearest neighbor among `known`, and that neighbor's index."""
     pictures, known = pictures.reshape(len(pictures), -1), known.reshape(len(known), -1)
     squares = (pictures**2).sum(1)[:, None] + (known**2).sum(1) - 2 * pictures @ known.T
     return np.sqrt(np.maximum(squares.min(1), 0)), squares.argmin(1)
 
 
 def draw(drawn: Any, real: Any, losses: Any, out: Path) -> None:
-    """A grid of drawn digits, the same number of real ones, and the losses."""
+    """Plot a grid of generated digits, the same number of real ones, and the losses."""
     pyplot = get_pyplot()
     if pyplot is None:
         return
     figure, axes = pyplot.subplot_mosaic("AB;CC", figsize=(10, 7.2), layout="constrained", height_ratios=(7, 3))
-    for place, pictures, title in (("A", drawn, "drawn by the generator"), ("B", real, "real digits")):
+    for place, pictures, title in (("A", drawn, "generated digits"), ("B", real, "real digits")):
         framed = np.pad(pictures[: SIDE * SIDE], ((0, 0), (1, 1), (1, 1)), constant_values=-0.6)
         rows = framed.reshape(SIDE, SIDE, 10, 10).transpose(0, 2, 1, 3)
         axes[place].imshow(rows.reshape(SIDE * 10, SIDE * 10), cmap="gray_r", vmin=-1, vmax=1)
@@ -104,7 +104,7 @@ def draw(drawn: Any, real: Any, losses: Any, out: Path) -> None:
     smooth = np.ones(25) / 25
     for values, name in zip(np.transpose(losses), ("generator", "discriminator"), strict=True):
         shown = np.convolve(values, smooth, "valid") if len(values) >= 50 else values
-        axes["C"].plot(shown, label=f"loss of the {name}")
+        axes["C"].plot(shown, label=f"{name} loss")
     axes["C"].set(xlabel="step")
     axes["C"].legend(loc="upper right")
     axes["C"].grid(alpha=0.3)
@@ -136,8 +136,10 @@ def main() -> None:
         )
         manager = tf.train.CheckpointManager(checkpoint, chosen.checkpoints, max_to_keep=2)
         if manager.restore_or_initialize():
-            print(f"{manager.latest_checkpoint} has {len(history.numpy())} steps.")
-            tf.keras.utils.set_random_seed(chosen.seed + len(history.numpy()))  # not the noise of the first steps again
+            print(f"{manager.latest_checkpoint} contains {len(history.numpy())} steps.")
+            tf.keras.utils.set_random_seed(
+                chosen.seed + len(history.numpy())
+            )  # do not repeat the noise of the first steps
 
     @tf.function
     def train_step(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -159,22 +161,22 @@ def main() -> None:
         batch = tf.constant(images[rng.integers(0, len(images), BATCH), :, :, None])
         gen_loss, disc_loss = train_step(batch)
         losses.append([float(gen_loss), float(disc_loss)])
-        bar.note = "loss of the generator {:.3f}, of the discriminator {:.3f}".format(*losses[-1])
+        bar.note = "generator loss {:.3f}, discriminator loss {:.3f}".format(*losses[-1])
         if manager and (len(losses) % 100 == 0 or len(losses) == chosen.steps):
             history.assign(losses)
             manager.save()
 
-    # Are they digits? See how far each is from the nearest digit of the training set, next to real ones and to noise.
+    # Compare the distances to the nearest training digit for generated digits, unseen real digits and noise.
     drawn = generator(tf.random.normal([500, NOISE]), training=False).numpy()[..., 0]
     far, which = nearest(drawn, images)
     real_far, _ = nearest(unseen, images)
     noise_far, _ = nearest(rng.permuted(unseen.reshape(len(unseen), -1), axis=1), images)
     kinds = np.bincount(labels[which], minlength=10)
     print(f"\n{bar.total} steps in {bar.seconds:.1f} s. Mean distance to the nearest training digit:")
-    print(f"  drawn by the generator  {far.mean():.2f}")
-    print(f"  real ones it never saw  {real_far.mean():.2f}")
+    print(f"  generated digits        {far.mean():.2f}")
+    print(f"  unseen real digits      {real_far.mean():.2f}")
     print(f"  the same, pixels mixed  {noise_far.mean():.2f}")
-    print("Of 500 drawn, nearest to a 0, 1, ... 9:", *kinds)
+    print("Classes 0 to 9 of the nearest neighbors of 500 generated digits:", *kinds)
     draw(drawn, unseen, losses, chosen.out)
 
 

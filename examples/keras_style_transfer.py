@@ -1,12 +1,12 @@
 """Neural style transfer with Keras: TensorFlow's tutorial, with a VGG network whose weights are random.
 
-The style of a picture is its colours, and which features of VGG16 appear together (Gram matrices of the first
-convolutions of its blocks); its content is where the deepest of them appear. Trained weights know what things are; for
-the touch of a brush random ones do, so nothing is downloaded. The picture is a `tf.Variable`, and Keras' Adam changes
-its pixels, first at half the size. `style_transfer.py` has a network of its own, without Keras.
+The style of an image is its colors and the Gram matrices of the first convolutions in the blocks of VGG16; the content
+is the activations of the deepest of them. Random weights are good enough to capture brush strokes, so nothing is
+downloaded. The image is a `tf.Variable`, and Keras' Adam updates its pixels, first at half the size.
+`style_transfer.py` does the same without Keras, with a network made from the style image.
 
     python examples/keras_style_transfer.py          under a minute; writes keras_style_transfer.png
-    python examples/keras_style_transfer.py --quick  only a taste
+    python examples/keras_style_transfer.py --quick  a short run
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONTENT_WEIGHT, SMOOTH_WEIGHT = 0.02, 0.02
 
 
 def load(name: str) -> tf.Tensor:
-    """A shipped picture as a batch of one, from 0 to 1."""
+    """Load an image from `data/` as a batch of one, with values from 0 to 1."""
     return tf.cast(tf.io.decode_jpeg(tf.io.read_file(str(DATA / name))), tf.float32)[None] / 255
 
 
@@ -34,14 +34,14 @@ def half(picture: tf.Tensor) -> tf.Tensor:
 
 
 def power_of_spread(pixels: tf.Tensor, power: float) -> tf.Tensor:
-    """A power of the covariance matrix of colours."""
-    centred = pixels - tf.reduce_mean(pixels, axis=0)
-    variances, axes = tf.linalg.eigh(tf.matmul(centred, centred, transpose_a=True) / len(pixels))
+    """Return a power of the covariance matrix of the colors."""
+    centered = pixels - tf.reduce_mean(pixels, axis=0)
+    variances, axes = tf.linalg.eigh(tf.matmul(centered, centered, transpose_a=True) / len(pixels))
     return tf.matmul(axes * (variances + 1e-4) ** power, axes, transpose_b=True)
 
 
-def recolour(picture: tf.Tensor, style: tf.Tensor) -> tf.Tensor:
-    """The picture with the mean and the covariance of the style's colours."""
+def recolor(picture: tf.Tensor, style: tf.Tensor) -> tf.Tensor:
+    """Return the image with the color mean and covariance of the style."""
     own, wanted = tf.reshape(picture, [-1, 3]), tf.reshape(style, [-1, 3])
     plain = tf.matmul(own - tf.reduce_mean(own, axis=0), power_of_spread(own, -0.5))
     pixels = tf.matmul(plain, power_of_spread(wanted, 0.5)) + tf.reduce_mean(wanted, axis=0)
@@ -49,29 +49,29 @@ def recolour(picture: tf.Tensor, style: tf.Tensor) -> tf.Tensor:
 
 
 def make_network() -> tf.keras.Model:
-    """VGG16 with random weights, as far as it is needed: a picture to the features of some of its layers."""
+    """Return a model that maps an image to the features of some layers of VGG16, with random weights."""
     vgg = tf.keras.applications.VGG16(include_top=False, weights=None, input_shape=(None, None, 3))
     vgg.trainable = False
     for layer in vgg.layers:
-        if isinstance(layer, tf.keras.layers.Conv2D):  # without its mean a kernel sees edges, and no even surface
+        if isinstance(layer, tf.keras.layers.Conv2D):  # a kernel with mean zero ignores uniform areas
             layer.kernel.assign(layer.kernel - tf.reduce_mean(layer.kernel, axis=[0, 1], keepdims=True))
     return tf.keras.Model(vgg.input, {name: vgg.get_layer(name).output for name in {*STYLE_LAYERS, CONTENT_LAYER}})
 
 
 def gram_matrix(features: tf.Tensor) -> tf.Tensor:
-    """The mean products of all pairs of channels; with one more channel that is always 1, the means are among them."""
+    """Return the mean products of all pairs of channels. A constant channel of ones adds the means."""
     features = tf.pad(features, [[0, 0], [0, 0], [0, 0], [0, 1]], constant_values=1.0)
     positions = features.shape[1] * features.shape[2]
     return tf.einsum("bijc,bijd->bcd", features, features) / positions
 
 
 class StyleContentModel:
-    """Measures pictures against the style of one and the content of another, both of one size."""
+    """Measures how far an image is from the style of one image and the content of another of the same size."""
 
     def __init__(self, network: tf.keras.Model, style: tf.Tensor, content: tf.Tensor) -> None:
         self.network = network
         features = self.features(style)
-        # Random features have any size: those of the style become their unit.
+        # The scale of random features is arbitrary, so normalize them by those of the style.
         self.scales = {name: tf.math.reduce_std(x, axis=[0, 1, 2]) + 1e-3 for name, x in features.items()}
         self.style = {name: gram_matrix(features[name] / self.scales[name]) for name in STYLE_LAYERS}
         self.content = self.features(content)[CONTENT_LAYER] / self.scales[CONTENT_LAYER]
@@ -80,7 +80,7 @@ class StyleContentModel:
         return self.network(tf.keras.applications.vgg16.preprocess_input(255 * picture) / 64)
 
     def distances(self, picture: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """How far a picture is from the style, and from the content."""
+        """Return the distances from the style and from the content."""
         features = {name: x / self.scales[name] for name, x in self.features(picture).items()}
         style = [tf.reduce_mean((gram_matrix(features[name]) - self.style[name]) ** 2) for name in STYLE_LAYERS]
         return tf.add_n(style) / len(style), tf.reduce_mean((features[CONTENT_LAYER] - self.content) ** 2)
@@ -108,11 +108,11 @@ def main() -> None:
     chosen = arguments(__doc__, steps=120, quick=32)
     tf.keras.utils.set_random_seed(chosen.seed)
     content, style = load("lighthouse.jpg"), load("swirls.jpg")
-    recoloured = recolour(content, style)
+    recolored = recolor(content, style)
     network = make_network()
-    full = StyleContentModel(network, style, recoloured)
-    small = StyleContentModel(network, half(style), half(recoloured))
-    before, _ = full.distances(recoloured)
+    full = StyleContentModel(network, style, recolored)
+    small = StyleContentModel(network, half(style), half(recolored))
+    before, _ = full.distances(recolored)
 
     def make_train_step(model: StyleContentModel, image: tf.Variable, optimizer: tf.keras.optimizers.Optimizer) -> Any:
         @tf.function
@@ -129,11 +129,11 @@ def main() -> None:
         return train_step
 
     losses = []
-    # The noise gives strokes something to grow from, also where the picture is even.
-    image = tf.Variable(half(recoloured) + tf.random.normal([*half(content).shape[:-1], 1], stddev=0.1))
+    # The noise lets strokes develop in uniform areas as well.
+    image = tf.Variable(half(recolored) + tf.random.normal([*half(content).shape[:-1], 1], stddev=0.1))
     train_step = make_train_step(small, image, tf.keras.optimizers.Adam(0.03))
     for step in (bar := Progress(chosen.steps)):
-        if step == 3 * chosen.steps // 4 + 1:  # go on at full size
+        if step == 3 * chosen.steps // 4 + 1:  # continue at full size
             image = tf.Variable(tf.clip_by_value(tf.image.resize(image, content.shape[1:3], "bicubic"), 0.0, 1.0))
             train_step = make_train_step(full, image, tf.keras.optimizers.Adam(0.02))
         losses.append([float(distance) for distance in train_step()])
@@ -141,7 +141,7 @@ def main() -> None:
 
     after, _ = full.distances(image)
     print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s.")
-    print(f"Distance from the style, once the colours are right: {float(before):.4f} before, {float(after):.4f} after.")
+    print(f"Distance from the style, with matching colors: {float(before):.4f} before, {float(after):.4f} after.")
     draw(content, style, image, losses, chosen.out)
 
 

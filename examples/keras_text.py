@@ -1,11 +1,11 @@
-"""Read short reviews and say whether they are good or bad: text classification with Keras, Embedding and LSTM.
+"""Classify short reviews as good or bad: text classification with Keras, Embedding and LSTM.
 
-In `data/reviews.txt` the order of the words decides: "not" turns a word round, and after "but" comes what counts. An
-LSTM reads word after word and learns it. A model that takes the mean of the words' embeddings cannot, however long it
-is trained. Both are trained with `fit`, with Keras' progress bar.
+In `data/reviews.txt` the word order matters: "not" negates the next word, and what follows "but" outweighs the rest. An
+LSTM reads the words in order and learns this. A model that averages the word embeddings cannot, however long it is
+trained. Both are trained with `fit`.
 
-    python examples/keras_text.py          a quarter of a minute; writes keras_text.png
-    python examples/keras_text.py --quick  only a taste
+    python examples/keras_text.py          about 15 seconds; writes keras_text.png
+    python examples/keras_text.py --quick  a short run
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ SHOWN = (
 
 
 def load() -> tuple[list[list[str]], Any]:
-    """The reviews, each a list of words, and 1 for the good ones, 0 for the bad."""
+    """Return the reviews as lists of words, and labels: 1 for good reviews, 0 for bad ones."""
     lines = (DATA / "reviews.txt").read_text(encoding="utf-8").splitlines()
     labels = np.array([line.startswith("+") for line in lines], np.float32)
     return [line[2:].split() for line in lines], labels
 
 
 class Vocabulary:
-    """A number for every word: 0 is no word at all, 1 one that is not known."""
+    """Maps words to integers: 0 is padding, 1 is an unknown word."""
 
     def __init__(self, reviews: list[list[str]]) -> None:
         self.numbers = {word: i for i, word in enumerate(sorted({w for review in reviews for w in review}), 2)}
@@ -49,16 +49,16 @@ class Vocabulary:
         return len(self.numbers) + 2
 
     def __call__(self, reviews: list[list[str]]) -> Any:
-        """The reviews as numbers, one row each, with zeros after their end."""
+        """Return the reviews as rows of integers, padded with zeros at the end."""
         rows = [[self.numbers.get(word, 1) for word in review] for review in reviews]
         return tf.keras.utils.pad_sequences(rows, self.length, padding="post")
 
 
 def make_model(name: str, reader: tf.keras.layers.Layer, words: int) -> tf.keras.Model:
-    """Words to vectors, vectors to one vector, that one to the probability that the review is good."""
+    """Return a model that embeds the words, reduces them to one vector, and predicts whether the review is good."""
     model = tf.keras.Sequential(
         [
-            layers.Embedding(words, 16, mask_zero=True),  # zeros are passed over by the layers after it
+            layers.Embedding(words, 16, mask_zero=True),  # the next layers skip the zeros
             reader,
             layers.Dense(1, activation="sigmoid"),
         ],
@@ -69,25 +69,25 @@ def make_model(name: str, reader: tf.keras.layers.Layer, words: int) -> tf.keras
 
 
 def draw(histories: dict[str, Any], beliefs: list[Any], out: Path) -> None:
-    """How the models learn; what the LSTM believes after each word of some reviews it has never seen."""
+    """Plot the accuracy of the models, and the LSTM's prediction after each word of reviews it was not trained on."""
     pyplot = get_pyplot()
     if pyplot is None:
         return
     figure, (curves, reading) = pyplot.subplots(2, 1, figsize=(10, 7.2), layout="constrained", height_ratios=(3, 4))
-    for (name, history), colour in zip(histories.items(), ("C0", "C1"), strict=True):
+    for (name, history), color in zip(histories.items(), ("C0", "C1"), strict=True):
         epochs = np.arange(1, len(history["accuracy"]) + 1)
-        curves.plot(epochs, history["accuracy"], ":", color=colour, label=f"{name}, training")
-        curves.plot(epochs, history["val_accuracy"], "-", color=colour, marker=".", label=f"{name}, test")
+        curves.plot(epochs, history["accuracy"], ":", color=color, label=f"{name}, training")
+        curves.plot(epochs, history["val_accuracy"], "-", color=color, marker=".", label=f"{name}, test")
     curves.set(xlabel="epoch", ylabel="accuracy", ylim=(0.45, 1.02))
     curves.legend(loc="upper right", bbox_to_anchor=(1, 0.94))
     curves.grid(alpha=0.3)
     for row, (review, belief) in enumerate(zip(SHOWN, beliefs, strict=True)):
         for place, (word, good) in enumerate(zip(review.split(), belief, strict=True)):
-            colour = pyplot.get_cmap("RdYlGn")(0.15 + 0.7 * float(good))
-            reading.add_patch(pyplot.Rectangle((place, row + 0.1), 0.96, 0.8, color=colour))
+            color = pyplot.get_cmap("RdYlGn")(0.15 + 0.7 * float(good))
+            reading.add_patch(pyplot.Rectangle((place, row + 0.1), 0.96, 0.8, color=color))
             reading.text(place + 0.48, row + 0.5, word, ha="center", va="center", fontsize=10)
     reading.set(xlim=(0, max(len(review.split()) for review in SHOWN)), ylim=(len(SHOWN), 0), yticks=[], xticks=[])
-    reading.set_title("Reading on: is it a good review (green) or a bad one (red), after each word?")
+    reading.set_title("Prediction of the LSTM after each word: good (green) or bad (red)")
     reading.spines[:].set_visible(False)
     save_picture(figure, out, "keras_text.png")
 
@@ -107,13 +107,13 @@ def main() -> None:
     for name, reader in readers.items():
         print(f"{name}, {chosen.steps} epochs of {TRAINING} reviews")
         models[name] = make_model(name.replace(" ", "_"), reader, len(vocabulary))
-        bar = 1 if sys.stdout.isatty() else 2  # Keras' bar grows on a terminal; elsewhere a line for every epoch
+        bar = 1 if sys.stdout.isatty() else 2  # a progress bar on a terminal, one line per epoch elsewhere
         history = models[name].fit(x, y, 32, epochs=chosen.steps, validation_data=test, verbose=bar)
         histories[name] = history.history
     print()
     for name, model in models.items():
         _, accuracy = model.evaluate(*test, verbose=0)
-        print(f"{name:18} {100 * accuracy:.1f} % of {len(test[1])} reviews that were not learned from")
+        print(f"{name:18} {100 * accuracy:.1f} % of {len(test[1])} test reviews")
 
     beliefs = []
     for review in SHOWN:

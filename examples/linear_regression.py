@@ -1,10 +1,10 @@
-"""Fit a curve to noisy points: the smallest training loop there is.
+"""Fit a curve to noisy points: the smallest possible training loop.
 
     python examples/linear_regression.py
 
-The model is linear in its four weights: y = w0 + w1 x + w2 x^2 + w3 x^3. Every step does three things: compute the loss
-while a tape records it, ask the tape for the gradient, and move the weights a little against it. Because the model is
-linear, the best weights are also known in closed form, and the loop must arrive there.
+The model is linear in its four weights: y = w0 + w1 x + w2 x^2 + w3 x^3. Each step does three things: it computes the
+loss while a tape records, computes the gradient with the tape, and moves the weights a little against the gradient.
+Because the model is linear, the best weights are also known in closed form, and the loop converges to them.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def main() -> None:
 
     best = np.polynomial.Polynomial.fit(points, noisy, 3).convert().coef
     print(f"\n{'':12}     w0      w1      w2      w3")
-    for name, row in [("true", TRUE_WEIGHTS), ("closed form", best), ("by the loop", weights.numpy())]:
+    for name, row in [("true", TRUE_WEIGHTS), ("closed form", best), ("gradient descent", weights.numpy())]:
         print(f"{name:12}" + "".join(f"{value:8.3f}" for value in row))
     print(f"Largest difference from the closed form: {np.abs(weights.numpy() - best).max():.1e}")
     draw(options.out, points, noisy, history, losses, best)
@@ -54,15 +54,15 @@ def draw(out, points, noisy, history, losses, best) -> None:
     grid = np.linspace(-1.6, 1.6, 200)
     left.plot(points, noisy, "o", color="0.6", markersize=4, label="data")
     shown = [step for step in (0, 3, 10, 30, 100, len(losses)) if step <= len(losses)]
-    for step, colour in zip(shown, pyplot.cm.viridis(np.linspace(0.95, 0.1, len(shown))), strict=True):
+    for step, color in zip(shown, pyplot.cm.viridis(np.linspace(0.95, 0.1, len(shown))), strict=True):
         left.plot(
             grid,
             np.polynomial.Polynomial(history[step])(grid),
-            color=colour,
+            color=color,
             label=f"after {step} steps" if step else "at the start",
         )
     left.plot(grid, np.polynomial.Polynomial(best)(grid), "k:", label="closed form")
-    left.set(title="The curve, as the loop finds it", xlabel="x", ylabel="y")
+    left.set(title="The fitted curve during training", xlabel="x", ylabel="y")
     left.legend(fontsize=8)
     floor = np.mean((np.polynomial.Polynomial(best)(points) - noisy) ** 2)
     right.loglog(np.arange(1, len(losses) + 1), losses, color="tab:blue", label="loss")

@@ -2,10 +2,10 @@
 
     python examples/newton_cg.py
 
-Newton's method divides the gradient by the Hessian. For 650 weights that is a matrix of 422,500 numbers; but conjugate
-gradients solve the same equation with nothing but products "Hessian times vector", and `tape.hvp` gives those for the
-price of a few gradients each. Here `scipy.optimize.minimize` gets value, gradient and product from one tape.
-Without SciPy (pip install scipy) a small Newton-CG of our own does it.
+Newton's method solves a linear system with the Hessian. For 650 weights, the Hessian is a matrix of 422,500 numbers;
+but conjugate gradients solve the system using only Hessian-vector products, and `tape.hvp` computes each of those for
+the cost of a few gradients. Here, one tape provides `scipy.optimize.minimize` with value, gradient and product. Without
+SciPy (pip install scipy), the example uses a small Newton-CG of its own.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ import gradtape as tf
 
 
 class Objective:
-    """A function of one vector, its gradient and its Hessian-vector product, with one recording for each point."""
+    """A function of one vector, its gradient and its Hessian-vector product, recorded once for each point."""
 
     def __init__(self, function, start: np.ndarray) -> None:
         self.function = function
@@ -49,7 +49,7 @@ class Objective:
         return self.tape.hvp(self.y, self.x, tf.constant(vector)).numpy()
 
     def visited(self, point: np.ndarray) -> None:
-        """Note where the search is, how low, and how long it took."""
+        """Record the position, the value and the time."""
         if self.began is None:
             self.began = time.process_time()
         self.trace.append((time.process_time() - self.began, self.value(point)))
@@ -66,7 +66,7 @@ def gradient_descent(objective: Objective, rate: float, steps: int, name: str) -
 
 
 def newton(objective: Objective) -> None:
-    """Newton-CG, SciPy's if it is there."""
+    """Newton-CG: SciPy's if it is installed."""
     if importlib.util.find_spec("scipy") is None:
         own_newton_cg(objective)
         return
@@ -80,7 +80,7 @@ def newton(objective: Objective) -> None:
 
 
 def own_newton_cg(objective: Objective, steps: int = 200) -> None:
-    """Conjugate gradients for the direction, halving for its length."""
+    """Conjugate gradients for the direction, backtracking for the step length."""
     point = objective.start.copy()
     objective.visited(point)
     for _ in range(steps):
@@ -93,7 +93,7 @@ def own_newton_cg(objective: Objective, steps: int = 200) -> None:
         for _ in range(2 * len(point)):
             product = objective.product(point, search)
             curvature = search @ product
-            if curvature <= 0:  # not convex this way: go on with what there is
+            if curvature <= 0:  # negative curvature: use the direction found so far
                 direction = direction if direction.any() else search
                 break
             length = rest @ rest / curvature
@@ -109,7 +109,7 @@ def own_newton_cg(objective: Objective, steps: int = 200) -> None:
 
 
 def rosenbrock(p: tf.Variable) -> tf.Tensor:
-    """A bent, narrow valley; the lowest point is (1, 1)."""
+    """A curved, narrow valley; the minimum is at (1, 1)."""
     return (1 - p[0]) ** 2 + 100 * (p[1] - p[0] ** 2) ** 2
 
 
@@ -131,7 +131,7 @@ def main() -> None:
     (images, labels), _ = load_digits(rng)
     digits = softmax_regression(images.reshape(-1, 64), labels)
     if importlib.util.find_spec("scipy") is None:
-        print("SciPy is not installed (pip install scipy): our own small Newton-CG is used.")
+        print("SciPy is not installed (pip install scipy): using the example's own Newton-CG.")
 
     results = {}
     for name, function, start, rate in [
@@ -160,23 +160,23 @@ def draw(out, results) -> None:
     x, y = np.meshgrid(np.linspace(-1.6, 1.4, 200), np.linspace(-0.6, 1.8, 200))
     left.contourf(x, y, np.log10((1 - x) ** 2 + 100 * (y - x**2) ** 2 + 1e-3), levels=20, cmap="Greys", alpha=0.7)
     methods = [("gradient descent", "tab:orange", ","), ("Newton-CG", "tab:blue", ".")]
-    for (name, colour, marker), objective in zip(methods, results["Rosenbrock"], strict=True):
+    for (name, color, marker), objective in zip(methods, results["Rosenbrock"], strict=True):
         path = np.array(objective.path)
-        left.plot(*path.T, marker=marker, color=colour, linewidth=1.2, label=f"{name}: {len(path) - 1} steps")
-    left.plot(1, 1, "*", color="tab:red", markersize=14, label="lowest point")
+        left.plot(*path.T, marker=marker, color=color, linewidth=1.2, label=f"{name}: {len(path) - 1} steps")
+    left.plot(1, 1, "*", color="tab:red", markersize=14, label="minimum")
     left.set(title="Rosenbrock's valley", xlabel="x", ylabel="y")
     left.legend(loc="lower left", fontsize=9)
 
     lowest = min(value for _, value in results["digits"][1].trace)
-    for (name, colour, marker), objective in zip(methods, results["digits"], strict=True):
+    for (name, color, marker), objective in zip(methods, results["digits"], strict=True):
         above = [(seconds, value - lowest) for seconds, value in objective.trace if value > lowest]
         right.semilogy(
-            *np.transpose(above), marker=marker, color=colour, label=f"{name}: {len(objective.path) - 1} steps"
+            *np.transpose(above), marker=marker, color=color, label=f"{name}: {len(objective.path) - 1} steps"
         )
     right.set(
         title="Digits: a linear classifier, 650 weights",
         xlabel="seconds",
-        ylabel="loss above the lowest",
+        ylabel="loss above the minimum",
     )
     right.legend()
     right.grid(alpha=0.3)

@@ -3,9 +3,9 @@
     python examples/physics_informed.py
 
 Burgers' equation, u_t + u u_x = nu u_xx, makes a sine wave steepen into a front. A network is trained to satisfy it at
-random points: no solution is shown to it, only the equation. Tapes inside a tape give u_x, u_t and u_xx at every point,
-and the outermost one gives the gradient of the squared residual with respect to the weights. This equation happens to
-have an exact solution (by Cole and Hopf), so the error can be seen.
+random points: it sees only the equation, never a solution. Nested tapes compute u_x, u_t and u_xx at every point, and
+the outermost tape the gradient of the squared residual with respect to the weights. This equation happens to have an
+exact solution (by Cole and Hopf), so we can measure the error.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ HIDDEN = 24
 
 
 class Solution:
-    """u(x, t): the wave at the start plus a network. The factor makes it exact at t = 0 and at both ends."""
+    """u(x, t): the initial wave plus a network, times a factor that makes it exact at t = 0 and at both ends."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.variables = [*dense(rng, 2, HIDDEN), *dense(rng, HIDDEN, HIDDEN), *dense(rng, HIDDEN, 1)]
@@ -32,7 +32,7 @@ class Solution:
 
 
 def residual(solution: Solution, x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-    """How far the equation is from being satisfied at each point: u_t + u u_x - nu u_xx."""
+    """The residual of the equation at each point: u_t + u u_x - nu u_xx."""
     with tf.GradientTape() as second:
         second.watch(x)
         with tf.GradientTape() as first:
@@ -44,7 +44,7 @@ def residual(solution: Solution, x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
 
 
 def exact(x: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """The solution by the transform of Cole and Hopf: two integrals, here by Gauss-Hermite quadrature."""
+    """The exact solution by the Cole-Hopf transform: two integrals, computed with Gauss-Hermite quadrature."""
     nodes, weights = np.polynomial.hermite.hermgauss(100)
     y = x[..., None] - np.sqrt(4 * VISCOSITY * t[..., None]) * nodes
     f = weights * np.exp(-np.cos(np.pi * y) / (2 * np.pi * VISCOSITY))
@@ -85,18 +85,18 @@ def draw(out, xs, ts, found, truth, losses) -> None:
     shades = field.pcolormesh(ts, xs, found, cmap="RdBu_r", vmin=-1, vmax=1, shading="gouraud")
     figure.colorbar(shades, ax=field, label="u")
     field.set(title="The network's u(x, t)", xlabel="t", ylabel="x")
-    for row, colour in zip((0, 25, 50, 100), pyplot.cm.viridis((0.0, 0.3, 0.6, 0.85)), strict=True):
-        curves.plot(xs[row], truth[row], color=colour, linewidth=4, alpha=0.35)
-        curves.plot(xs[row], found[row], color=colour, label=f"t = {ts[row, 0]:.2f}")
+    for row, color in zip((0, 25, 50, 100), pyplot.cm.viridis((0.0, 0.3, 0.6, 0.85)), strict=True):
+        curves.plot(xs[row], truth[row], color=color, linewidth=4, alpha=0.35)
+        curves.plot(xs[row], found[row], color=color, label=f"t = {ts[row, 0]:.2f}")
     curves.plot([], [], color="0.4", linewidth=4, alpha=0.35, label="exact")
-    curves.set(title="A wave becomes a front", xlabel="x", ylabel="u")
+    curves.set(title="A wave steepens into a front", xlabel="x", ylabel="u")
     curves.legend(fontsize=8)
     curves.grid(alpha=0.3)
     shades = error.pcolormesh(ts, xs, np.abs(found - truth), cmap="magma", shading="gouraud")
     figure.colorbar(shades, ax=error, label="|error|")
     error.set(title="Distance from the exact solution", xlabel="t", ylabel="x")
     loss.semilogy(np.arange(1, len(losses) + 1), losses, linewidth=0.8)
-    loss.set(title="How well the equation is satisfied", xlabel="step", ylabel="mean squared residual")
+    loss.set(title="Residual of the equation", xlabel="step", ylabel="mean squared residual")
     loss.grid(alpha=0.3)
     save_picture(figure, out, "physics_informed.png")
 

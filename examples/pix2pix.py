@@ -1,12 +1,12 @@
-"""Colour outlines in: Pix2Pix, a translation from pictures to pictures, trained with two tapes.
+"""Fill outlines with color: image-to-image translation with Pix2Pix, trained with two tapes.
 
-The input is the outline of a digit, the wanted output is the digit in full, in a colour that depends on which digit it
-is. So the network must fill the outline, and read it. As in the paper (Isola et al., 2017) and TensorFlow's tutorial,
-the generator is a U-Net, the discriminator judges patches of the picture instead of the whole (PatchGAN), and the
-generator's loss is adversarial, plus the distance to the wanted picture (L1). The digits are in `data/digits.npz`.
+The input is the outline of a digit; the target is the filled digit, in a color that depends on the class. The network
+must therefore fill the outline and recognize the digit. As in the paper (Isola et al., 2017) and TensorFlow's tutorial,
+the generator is a U-Net, the discriminator judges patches instead of the whole image (PatchGAN), and the generator
+minimizes an adversarial loss plus the L1 distance to the target. The digits are in `data/digits.npz`.
 
     python examples/pix2pix.py          about half a minute; writes pix2pix.png
-    python examples/pix2pix.py --quick  only a taste
+    python examples/pix2pix.py --quick  a short run
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import gradtape as tf
 BATCH = 32
 RATE = 0.001
 L1_WEIGHT = 100.0
-# The ten colours of the digits: as different as ten colours can be on white paper.
-COLOURS = np.array(
+# The colors of the ten classes: easy to tell apart on white paper.
+COLORS = np.array(
     [
         [0.90, 0.10, 0.15], [0.10, 0.45, 0.90], [0.10, 0.65, 0.25], [0.98, 0.55, 0.05], [0.55, 0.15, 0.70],
         [0.05, 0.75, 0.80], [0.95, 0.25, 0.75], [0.55, 0.35, 0.15], [0.95, 0.80, 0.10], [0.20, 0.20, 0.25],
@@ -33,17 +33,17 @@ COLOURS = np.array(
 
 
 def pairs(digits: Any, labels: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """Outlines [n, 16, 16, 1] and coloured digits [n, 16, 16, 3], both from -1 to 1."""
+    """Return outlines [n, 16, 16, 1] and colored digits [n, 16, 16, 3], both from -1 to 1."""
     ink = tf.clip_by_value(tf.image.resize(digits[..., None], [16, 16], method="bicubic"), 0.0, 1.0)
     ink = tf.sigmoid(12 * (ink - 0.45))
     slopes = tf.norm(tf.image.sobel_edges(ink), axis=-1)
     outlines = 1 - 2 * tf.clip_by_value(slopes / 2.2, 0.0, 1.0)
-    pictures = 1 - 2 * ink * (1 - tf.gather(COLOURS, labels)[:, None, None, :])
+    pictures = 1 - 2 * ink * (1 - tf.gather(COLORS, labels)[:, None, None, :])
     return outlines, pictures
 
 
 class Convolution:
-    """A convolution that halves a picture, doubles it (`up`) or keeps its size; then batch normalisation or a bias."""
+    """A strided convolution, transposed if `up`, followed by batch normalization or a bias."""
 
     def __init__(
         self, rng: np.random.Generator, inputs: int, outputs: int, norm: bool = True, up: bool = False
@@ -68,7 +68,7 @@ class Convolution:
 
 
 class Generator:
-    """A U-Net: down to 2 x 2 pixels, and up again, where each step also sees what the same size was on the way down."""
+    """A U-Net: down to 2 x 2 pixels and up again, with skip connections between layers of the same size."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.down = [Convolution(rng, 1, 24, norm=False), Convolution(rng, 24, 48), Convolution(rng, 48, 96)]
@@ -88,7 +88,7 @@ class Generator:
 
 
 class Discriminator:
-    """PatchGAN: 4 x 4 answers, each about one patch. Positive: these colours belong to this outline."""
+    """PatchGAN: 4 x 4 logits, one for each patch. Positive means that the colors belong to the outline."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.layers = [Convolution(rng, 4, 24, norm=False), Convolution(rng, 24, 48)]
@@ -113,7 +113,7 @@ def train_step(
     outlines: tf.Tensor,
     pictures: tf.Tensor,
 ) -> tuple[float, float, float]:
-    """Both networks take one step; the losses before it: L1, adversarial, of the discriminator."""
+    """Update both networks once. Returns the losses before the update: L1, adversarial, discriminator."""
     with tf.GradientTape() as gen_tape, tf.GradientTape() as disc_tape:
         drawn = generator(outlines, training=True)
         real_output, fake_output = discriminator(outlines, pictures), discriminator(outlines, drawn)
@@ -126,12 +126,12 @@ def train_step(
     return float(l1_loss), float(gan_loss), float(disc_loss)
 
 
-def colours_read(pictures: Any) -> Any:
-    """Which digit's colour each picture has: the one that lies nearest to the mean colour of its ink."""
+def classes_of(pictures: Any) -> Any:
+    """Return the class whose color is nearest to the mean color of the ink in each image."""
     light = (pictures + 1) / 2
     ink = (1 - light).max(axis=-1, keepdims=True)
     mean = 1 - ((1 - light) * ink).sum(axis=(1, 2)) / (ink**2).sum(axis=(1, 2))
-    return np.square(mean[:, None] - COLOURS).sum(-1).argmin(-1)
+    return np.square(mean[:, None] - COLORS).sum(-1).argmin(-1)
 
 
 def draw(rows: list[tuple[str, Any]], losses: Any, out: Path) -> None:
@@ -140,13 +140,13 @@ def draw(rows: list[tuple[str, Any]], losses: Any, out: Path) -> None:
         return
     figure, (grid, curve) = pyplot.subplots(2, 1, figsize=(10, 6.4), layout="constrained", height_ratios=(5, 3))
     frame = ((0, 0), (1, 1), (1, 1), (0, 0))
-    colour = [
+    framed = [
         np.pad(np.broadcast_to((row + 1) / 2, (*row.shape[:3], 3)), frame, constant_values=0.8) for _, row in rows
     ]
-    grid.imshow(np.vstack([np.hstack(list(row)) for row in colour]))
+    grid.imshow(np.vstack([np.hstack(list(row)) for row in framed]))
     grid.set_yticks(8.5 + 18 * np.arange(len(rows)), [name for name, _ in rows])
     grid.set_xticks([])
-    grid.set_title("Outlines of digits it has never seen, coloured")
+    grid.set_title("Outlines from the test set, and the colored digits generated from them")
     for values, name in zip(np.transpose(losses), ("L1", "adversarial", "discriminator"), strict=True):
         curve.semilogy(values, label=name, linewidth=0.8)
     curve.set(xlabel="step", ylabel="loss")
@@ -178,10 +178,10 @@ def main() -> None:
 
     drawn = generator(test_outlines)
     error = float(tf.reduce_mean(tf.abs(drawn - test_pictures))) / 2
-    right = 100 * float(np.mean(colours_read(drawn.numpy()) == unseen_labels))
-    print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s. On {len(unseen)} outlines it has never seen:")
-    print(f"  mean error of a pixel {100 * error:.2f} % of full scale, digits in the right colour {right:.1f} %")
-    rows += [(f"step {chosen.steps}", drawn), ("wanted", test_pictures)]
+    right = 100 * float(np.mean(classes_of(drawn.numpy()) == unseen_labels))
+    print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s. On {len(unseen)} test outlines:")
+    print(f"  mean pixel error {100 * error:.2f} % of full scale, digits in the right color {right:.1f} %")
+    rows += [(f"step {chosen.steps}", drawn), ("target", test_pictures)]
     examples = [int(index) for digit in range(10) for index in np.flatnonzero(unseen_labels == digit)[: 1 + digit % 2]]
     draw([(name, picture.numpy()[examples]) for name, picture in rows], losses, chosen.out)
 

@@ -1,7 +1,7 @@
-"""Gradients through a solver of differential equations: fit the rates of a predator and its prey to noisy counts.
+"""Gradients through an ODE solver: fit the rates of a predator-prey model to noisy counts.
 
-Lotka and Volterra's equations have four rates. The loss compares the solution at the times of the data with the data;
-its gradient by the rates goes through all steps of the solver, which are one op on the tape. L-BFGS does the rest.
+The Lotka-Volterra equations have four rates. The loss compares the solution with the data; its gradient with respect to
+the rates goes through all steps of the solver, which are one op on the tape. L-BFGS minimizes the loss.
 
     python examples/predator_prey.py
 """
@@ -20,7 +20,7 @@ START = np.array([10.0, 5.0])
 
 
 def change(t: tf.Tensor, y: tf.Tensor, logs: tf.Tensor) -> tf.Tensor:
-    """How fast both populations change; the rates are given by their logarithms, and so are positive."""
+    """The rate of change of both populations; the rates are given by their logarithms, so they are positive."""
     birth, eaten, death, growth = tf.unstack(tf.exp(logs))
     prey, predators = y[0], y[1]
     return tf.stack([birth * prey - eaten * prey * predators, growth * prey * predators - death * predators])
@@ -45,7 +45,7 @@ def main() -> None:
     report = tf.train.LBFGS(maxiter=args.steps).minimize(loss, [logs])
     print(report.table())
     found = np.exp(logs.numpy())
-    print(f"Rates: {np.round(found, 3)}, and {RATES} in truth.")
+    print(f"Rates: {np.round(found, 3)} (true values: {RATES}).")
     print(f"Largest relative error of a rate: {np.abs(found / RATES - 1).max():.3f}")
     draw(times, data, before, logs.numpy(), args.out)
 

@@ -1,10 +1,10 @@
-"""Learn from people without remembering any of them: differentially private SGD with per-example gradients.
+"""Train without memorizing any single example: differentially private SGD with per-example gradients.
 
     python examples/private_sgd.py
 
-An ordinary gradient is a mean over examples, and one unusual example can shape it. Private SGD looks at the gradient of
-*every* example (`tape.batch_gradient`, in one walk), shortens the long ones to a fixed length, and adds noise of that
-size to the sum. Then no single digit can change the network by much, and a number epsilon says how little: the smaller,
+An ordinary gradient is a mean over examples, and one unusual example can dominate it. Private SGD computes the gradient
+of *every* example (`tape.batch_gradient`, in one backward pass), clips each to a fixed norm, and adds noise of that
+size to the sum. No single digit can then change the network by much, and a number epsilon bounds how much: the smaller,
 the more private. The price is accuracy.
 """
 
@@ -15,9 +15,9 @@ from common import Progress, arguments, dense, get_pyplot, load_digits, save_pic
 
 import gradtape as tf
 
-NOISES = [0.0, 1.0, 2.0, 4.0, 8.0]  # in units of the clipping length
+NOISES = [0.0, 1.0, 2.0, 4.0, 8.0]  # in units of the clipping norm
 CLIP = 1.0
-BATCH = 100  # on average: every example comes with the same chance, which is what epsilon counts on
+BATCH = 100  # on average: every example is sampled with the same probability, which epsilon assumes
 RATE = 1.0
 DELTA = 1e-4
 
@@ -34,7 +34,7 @@ class Network:
 
 
 def example_gradients(network: Network, images: tf.Tensor, labels: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """The gradient of each example's own loss, an axis B in front of every variable's shape; and their lengths."""
+    """The gradient of each example's loss, with a first axis for the examples, and their norms."""
     with tf.GradientTape() as tape:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=network(images))
     gradients = tape.batch_gradient(losses, network.variables)
@@ -44,7 +44,7 @@ def example_gradients(network: Network, images: tf.Tensor, labels: tf.Tensor) ->
 
 def private_step(network: Network, rng: np.random.Generator, images: np.ndarray, labels: np.ndarray, noise: float):
     gradients, lengths = example_gradients(network, tf.constant(images), tf.constant(labels))
-    scale = tf.minimum(1.0, CLIP / (lengths + 1e-12))  # an example longer than CLIP is cut to it
+    scale = tf.minimum(1.0, CLIP / (lengths + 1e-12))  # gradients longer than CLIP are scaled down to it
     for variable, gradient in zip(network.variables, gradients, strict=True):
         total = tf.tensordot(scale, gradient, axes=1)
         total += tf.constant(rng.normal(0.0, 1.0, variable.shape) * noise * CLIP, tf.float32)
@@ -52,7 +52,7 @@ def private_step(network: Network, rng: np.random.Generator, images: np.ndarray,
 
 
 def epsilon(noise: float, chance: float, steps: int) -> float:
-    """The privacy spent after so many steps: Renyi differential privacy of the subsampled Gaussian mechanism."""
+    """The privacy spent after `steps` steps: Renyi differential privacy of the subsampled Gaussian mechanism."""
     if noise == 0:
         return math.inf
     best = math.inf
@@ -104,17 +104,15 @@ def draw(out, lengths, curves, spent) -> None:
         return
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
     bins = np.linspace(0, max(values.max() for values in lengths.values()), 50)
-    for (name, values), colour in zip(lengths.items(), ("tab:blue", "tab:orange"), strict=True):
-        left.hist(values, bins, color=colour, alpha=0.6, label=name)
-    left.axvline(CLIP, color="black", linestyle="--", label="cut to this length")
-    left.set(title="Every example has its own gradient", xlabel="length of the gradient", ylabel="examples")
+    for (name, values), color in zip(lengths.items(), ("tab:blue", "tab:orange"), strict=True):
+        left.hist(values, bins, color=color, alpha=0.6, label=name)
+    left.axvline(CLIP, color="black", linestyle="--", label="clipping norm")
+    left.set(title="Per-example gradients", xlabel="norm of the gradient", ylabel="examples")
     left.set_yscale("log")
     left.legend()
-    for (noise, scores), colour in zip(
-        curves.items(), pyplot.cm.viridis(np.linspace(0, 0.9, len(curves))), strict=True
-    ):
+    for (noise, scores), color in zip(curves.items(), pyplot.cm.viridis(np.linspace(0, 0.9, len(curves))), strict=True):
         label = f"noise {noise:g}: " + ("not private" if math.isinf(spent[noise]) else f"epsilon {spent[noise]:.1f}")
-        right.plot(np.arange(1, len(scores) + 1), 100 * np.array(scores), color=colour, label=label, linewidth=1)
+        right.plot(np.arange(1, len(scores) + 1), 100 * np.array(scores), color=color, label=label, linewidth=1)
     right.set(title="Privacy costs accuracy", xlabel="step", ylabel="test accuracy (%)", ylim=(0, 100))
     right.legend(loc="lower right")
     right.grid(alpha=0.3)

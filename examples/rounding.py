@@ -1,11 +1,11 @@
-"""How many digits of a gradient are right? `certify` bounds the rounding errors of two formulas for one loss.
+"""How many digits of a gradient are correct? `certify` bounds the rounding errors of two formulas for the same loss.
 
     python examples/rounding.py
 
-The logistic loss log(1 + exp(z)) - z can be written down as it stands, or as softplus(-z). Both have the same
-derivative. In float32 the first one subtracts two numbers that are nearly equal where z is large, and its gradient,
-exp(z) / (1 + exp(z)) - 1, loses its digits one after the other. `certify` runs both, encloses the exact gradient by
-interval arithmetic, and names the op where the digits are lost.
+The logistic loss log(1 + exp(z)) - z can be computed directly, or as softplus(-z). Both have the same derivative. In
+float32, the first formula subtracts two nearly equal numbers if z is large, and its gradient, exp(z) / (1 + exp(z)) -
+1, loses one digit after another. `certify` runs both formulas, encloses the exact gradient with interval arithmetic,
+and names the ops that lose the digits.
 """
 
 import numpy as np
@@ -15,11 +15,11 @@ import gradtape as tf
 from gradtape.testing import certify
 
 
-def as_it_stands(z):
+def direct(z):
     return tf.math.log(1.0 + tf.exp(z)) - z
 
 
-def by_softplus(z):
+def with_softplus(z):
     return tf.nn.softplus(-z)
 
 
@@ -27,22 +27,27 @@ def main():
     chosen = arguments(__doc__, steps=60, quick=16)
     margins = np.linspace(0.5, 24, chosen.steps).astype("float32")
     digits = {}
-    for f in (as_it_stands, by_softplus):
+    for f in (direct, with_softplus):
         found = [certify(f, z) for z in margins]
         errors = [float(c.gradient_error / abs(np.mean(c.enclosure))) for c in found]
         digits[f.__name__] = [min(-np.log10(e), 8) if 0 < e < 1 else 0.0 for e in errors]
         worst = found[-1].losses[0].op if found[-1].losses else "no op"
-        print(f"{f.__name__:<14} {min(digits[f.__name__]):4.1f} digits are certain at worst; most are lost in {worst}")
-    print(f"Both bounds are proved: {all(certify(f, 3.0).proved for f in (as_it_stands, by_softplus))}")
+        print(
+            f"{f.__name__:<14} {min(digits[f.__name__]):4.1f} digits are guaranteed at worst; most are lost in {worst}"
+        )
+    print(f"Both bounds are proved: {all(certify(f, 3.0).proved for f in (direct, with_softplus))}")
 
     pyplot = get_pyplot()
     if pyplot is None:
         return
     figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
-    for (name, values), colour in zip(digits.items(), ("tab:red", "tab:blue"), strict=True):
-        axes.plot(margins, values, color=colour, marker=".", label=name.replace("_", " "))
+    for (name, values), color in zip(digits.items(), ("tab:red", "tab:blue"), strict=True):
+        axes.plot(margins, values, color=color, marker=".", label=name.replace("_", " "))
     axes.set(
-        title="The gradient of the logistic loss in float32", xlabel="z", ylabel="certain decimal digits", ylim=(0, 8.3)
+        title="The gradient of the logistic loss in float32",
+        xlabel="z",
+        ylabel="guaranteed decimal digits",
+        ylim=(0, 8.3),
     )
     axes.legend()
     axes.grid(alpha=0.3)

@@ -2,10 +2,11 @@
 
     python examples/saliency.py
 
-A tape can differentiate with respect to anything it watches, also the input. The gradient of a score with respect to
-the pixels says which of them it is sensitive to. Integrated gradients (Sundararajan, Taly and Yan, 2017) add up such
-gradients on the way from an empty picture to the digit. The result is a bill: the shares of all pixels sum up to what
-the score has gained. All digits at all points of the way go through the network as one batch: one walk is enough.
+A tape can differentiate with respect to anything it watches, including the input. The gradient of a score with respect
+to the pixels shows which pixels the score is sensitive to. Integrated gradients (Sundararajan, Taly and Yan, 2017) add
+up such gradients along a path from an empty image to the digit, so that the attributions of all pixels sum up to the
+increase of the score. All digits at all points of the path go through the network as one batch, so one backward pass is
+enough.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from common import Adam, Progress, arguments, dense, get_pyplot, load_digits, sa
 import gradtape as tf
 
 BATCH = 50
-WAY = 64  # points between the empty picture and the digit
+WAY = 64  # points between the empty image and the digit
 
 
 class Network:
@@ -46,7 +47,7 @@ def scores_of(network: Network, images: tf.Tensor, classes: tf.Tensor) -> tf.Ten
 
 
 def saliency(network: Network, images: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
-    """d score / d pixel. Each score depends on its own image only, so the gradient of their sum holds them all."""
+    """d score / d pixel. Each score depends only on its own image, so the gradient of the sum has them all."""
     with tf.GradientTape() as tape:
         tape.watch(images)
         scores = scores_of(network, images, classes)
@@ -54,9 +55,9 @@ def saliency(network: Network, images: tf.Tensor, classes: tf.Tensor) -> tf.Tens
 
 
 def integrated_gradients(network: Network, images: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
-    """The mean gradient on the way from an empty picture, times the picture."""
+    """The mean gradient along the path from an empty image, times the image."""
     along = (np.arange(WAY, dtype=np.float32) + 0.5) / WAY
-    way = tf.reshape(along[:, None, None] * images, [-1, 64])  # every image, at every point of its way
+    way = tf.reshape(along[:, None, None] * images, [-1, 64])  # every image, at every point of its path
     gradients = saliency(network, way, tf.tile(classes, [WAY]))
     return images * tf.reduce_mean(tf.reshape(gradients, [WAY, -1, 64]), axis=0)
 
@@ -78,7 +79,7 @@ def main() -> None:
 
     empty = tf.zeros_like(digits)
     gained = (scores_of(network, digits, classes) - scores_of(network, empty, classes)).numpy()
-    print("\ndigit   score above that of an empty picture   sum of all shares")
+    print("\ndigit   score above that of an empty image   sum of all attributions")
     for digit, gain, total in zip(test_labels[shown], gained, shares.sum(axis=1), strict=True):
         print(f"{digit:5d}{gain:32.3f}{total:25.3f}")
     print(f"Largest difference: {np.abs(gained - shares.sum(axis=1)).max():.4f}")
@@ -92,17 +93,17 @@ def draw(out, digits, read, gradients, shares) -> None:
     rows = [
         ("the digit", digits, "gray_r", 0),
         ("gradient\n(sensitivity)", gradients, "RdBu_r", -1),
-        ("integrated\ngradients\n(share of the score)", shares, "RdBu_r", -1),
+        ("integrated\ngradients\n(attribution)", shares, "RdBu_r", -1),
     ]
-    for row, (name, pictures, colours, low) in zip(axes, rows, strict=True):
+    for row, (name, pictures, colors, low) in zip(axes, rows, strict=True):
         for axis, picture in zip(row, pictures, strict=True):
             strongest = np.abs(picture).max()
-            axis.imshow(picture.reshape(8, 8), cmap=colours, vmin=low * strongest, vmax=strongest)
+            axis.imshow(picture.reshape(8, 8), cmap=colors, vmin=low * strongest, vmax=strongest)
             axis.set(xticks=[], yticks=[])
         row[0].set_ylabel(name, rotation=0, ha="right", va="center")
     for digit, axis in zip(read, axes[0], strict=True):
         axis.set_title(f'read as "{digit}"', fontsize=10)
-    figure.suptitle("Which pixels speak for the answer (red), and which against it (blue)")
+    figure.suptitle("Which pixels support the prediction (red), and which contradict it (blue)")
     save_picture(figure, out, "saliency.png")
 
 

@@ -1,12 +1,12 @@
 """Neural style transfer: paint a lighthouse in swirling strokes, by gradient descent on the pixels.
 
-The network is fixed and small: its filters are pieces of the style picture itself, at several sizes, so each channel
-says where a picture looks like one of its strokes. The style of a picture is how often such strokes appear, and which
-appear together (Gram matrices, as in Gatys et al., 2015); its content is what is bright and what is dark, seen from
-afar. The picture is optimised, first at half its size, until it has the style of the one and the content of the other.
+The network is small and fixed. Its filters are patches of the style image at several scales, so each channel shows
+where an image resembles one of the brush strokes. Gram matrices measure the style, as in Gatys et al. (2015): how often
+the strokes occur, and which ones occur together. The content is the brightness at low resolution. The image is
+optimized, first at half its size, to match the style of one picture and the content of the other.
 
     python examples/style_transfer.py          about 15 seconds; writes style_transfer.png
-    python examples/style_transfer.py --quick  only a taste
+    python examples/style_transfer.py --quick  a short run
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from common import DATA, Adam, Progress, arguments, get_pyplot, save_picture
 
 import gradtape as tf
 
-LEVELS = 5  # sizes at which the style is measured, each half of the one before
-WINDOW = 9  # a stroke is a piece of so many pixels in square
-STROKES = 48  # filters at each size
+LEVELS = 5  # scales at which the style is measured, each half the size of the previous one
+WINDOW = 9  # a stroke is a patch of 9 x 9 pixels
+STROKES = 48  # filters at each scale
 CONTENT_LEVELS = (2, 3)
 STROKES_WEIGHT, CONTENT_WEIGHT, SMOOTH_WEIGHT = 4.0, 1.0, 0.04
 
 
 def load(name: str) -> tf.Tensor:
-    """A shipped picture as a batch of one, from 0 to 1."""
+    """Load an image from `data/` as a batch of one, with values from 0 to 1."""
     return tf.cast(tf.io.decode_jpeg(tf.io.read_file(str(DATA / name))), tf.float32)[None] / 255
 
 
 def pyramid(x: tf.Tensor, levels: int) -> list[tf.Tensor]:
-    """The picture, and then each time the mean of 4 x 4 pixels around every second pixel: half as large."""
+    """Return the image at several scales: each level averages 4 x 4 pixels and halves the size."""
     sizes = [x]
     for _ in range(levels - 1):
         x = tf.nn.avg_pool2d(tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], "SYMMETRIC"), 4, 2, "VALID")
@@ -41,17 +41,17 @@ def pyramid(x: tf.Tensor, levels: int) -> list[tf.Tensor]:
 
 
 class Palette:
-    """The colours of a picture: their mean, and the three directions in which they vary, the most important first.
+    """The colors of an image: their mean and their three principal axes, in order of variance.
 
-    In these coordinates the colours of any picture have mean 0 and variance 1. Reading with one picture's palette and
-    painting with another's gives the first picture in the colours of the second.
+    In these coordinates, the colors of every image have mean 0 and variance 1. `read` with the palette of one image and
+    `paint` with the palette of another give the first image in the colors of the second.
     """
 
     def __init__(self, picture: tf.Tensor) -> None:
         pixels = tf.reshape(picture, [-1, 3])
         self.mean = tf.reduce_mean(pixels, axis=0)
-        centred = pixels - self.mean
-        variances, axes = tf.linalg.eigh(tf.matmul(centred, centred, transpose_a=True) / len(pixels))
+        centered = pixels - self.mean
+        variances, axes = tf.linalg.eigh(tf.matmul(centered, centered, transpose_a=True) / len(pixels))
         axes *= tf.sign(tf.reduce_sum(axes, axis=0))  # brighter is positive
         self.axes, self.spread = axes[:, ::-1], tf.sqrt(variances[::-1] + 1e-4)
 
@@ -63,13 +63,13 @@ class Palette:
 
 
 def gram(features: tf.Tensor) -> tf.Tensor:
-    """The mean products of all pairs of channels; with one more channel that is always 1, the means are among them."""
+    """Return the mean products of all pairs of channels. A constant channel of ones adds the means."""
     features = tf.pad(features, [[0, 0], [0, 0], [0, 0], [0, 1]], constant_values=1.0)
     return tf.einsum("bijc,bijd->cd", features, features) / (features.shape[1] * features.shape[2])
 
 
 class Style:
-    """Measures pictures: at each size the Gram matrices of colours and of strokes, in units of the style's own."""
+    """The Gram matrices of colors and strokes at each scale, normalized by those of the style image."""
 
     def __init__(self, picture: tf.Tensor, rng: np.random.Generator) -> None:
         self.filters, self.means, self.scales = [], [], []
@@ -88,7 +88,7 @@ class Style:
         self.target = self.measure(picture, 0)
 
     def features(self, picture: tf.Tensor, first: int) -> list[tuple[tf.Tensor, tf.Tensor]]:
-        """Colours and strokes at each size. The picture's own size is that of level `first`."""
+        """Return colors and strokes at each scale. The image has the size of level `first`."""
         parts = []
         for level, x in enumerate(pyramid(picture, LEVELS - first), first):
             strokes = tf.nn.conv2d(x, self.filters[level], strides=1, padding="VALID")
@@ -101,16 +101,16 @@ class Style:
 
     def distance(self, picture: tf.Tensor, first: int) -> tf.Tensor:
         loss = tf.constant(0.0)
-        for (colours, strokes), (own_colours, own_strokes) in zip(
+        for (colors, strokes), (own_colors, own_strokes) in zip(
             self.measure(picture, first), self.target[first:], strict=True
         ):
-            loss += tf.reduce_mean((colours - own_colours) ** 2)
+            loss += tf.reduce_mean((colors - own_colors) ** 2)
             loss += STROKES_WEIGHT * tf.reduce_mean((strokes - own_strokes) ** 2)
         return loss
 
 
 def start(picture: tf.Tensor, rng: np.random.Generator) -> tf.Variable:
-    """A variable to optimise. The noise gives strokes something to grow from, also where the picture is even."""
+    """Return the variable to optimize. The noise lets strokes develop in uniform areas as well."""
     return tf.Variable(picture + rng.normal(0, 0.15, picture.shape).astype(np.float32))
 
 
@@ -137,7 +137,7 @@ def main() -> None:
     rng = np.random.default_rng(chosen.seed)
     content, style_picture = load("lighthouse.jpg"), load("swirls.jpg")
     style, palette = Style(style_picture, rng), Palette(style_picture)
-    # The picture is optimised in the style's palette: Adam then moves far along its colours and little away from them.
+    # Optimize in the coordinates of the style's palette, so that Adam's steps follow its colors.
     wanted = pyramid(Palette(content).read(content), LEVELS)
     before = float(style.distance(content, 0))
 
@@ -146,7 +146,7 @@ def main() -> None:
     z = start(wanted[1], rng)
     optimizer = Adam([z], rate=0.1)
     for step in (bar := Progress(chosen.steps)):
-        if level == 1 and step > 2 * chosen.steps // 3:  # go on at full size, with the fine lines of the content
+        if level == 1 and step > 2 * chosen.steps // 3:  # continue at full size, with the fine details of the content
             level, size = 0, wanted[0].shape[1:3]
             larger, coarse = (tf.image.resize(x, size, method="bicubic") for x in (z, wanted[1]))
             z = start(larger + wanted[0] - coarse, rng)
@@ -171,7 +171,7 @@ def main() -> None:
     alike = np.corrcoef(tf.reshape(wanted[2][..., 0], [-1]), tf.reshape(pyramid(z, 3)[2][..., 0], [-1]))[0, 1]
     print(f"\n{chosen.steps} steps in {bar.seconds:.1f} s.")
     print(f"Distance from the style: {before:.2f} before, {after:.2f} after.")
-    print(f"Light and shade still follow the content: correlation {alike:.2f}.")
+    print(f"Correlation of the brightness with the content image: {alike:.2f}.")
     draw(content, style_picture, result, losses, chosen.out)
 
 

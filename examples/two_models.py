@@ -2,10 +2,11 @@
 
     python examples/two_models.py
 
-An encoder squeezes a digit into two numbers, a decoder draws it again from them, a classifier names it. One tape sees
-all three, and `tape.gradient` answers in the shape of the question: a dict of models in, a dict of gradients out. First
-encoder and decoder learn alone. Then the classifier learns twice: once on the frozen encoder (its variables are just
-not asked for), once with everything trained together, and the two numbers arrange themselves for both tasks.
+An encoder compresses a digit into two numbers, a decoder draws it again from them, and a classifier names it. One tape
+records all three, and `tape.gradient` returns gradients in the structure of its sources: a dict of models in, a dict of
+gradients out. First the encoder and the decoder are trained alone. Then the classifier is trained twice: once on the
+frozen encoder (whose variables are simply not among the sources), and once with everything trained together, which
+arranges the two numbers for both tasks.
 """
 
 from itertools import pairwise
@@ -51,7 +52,7 @@ def losses_of(models: dict[str, Model], images: tf.Tensor, labels: tf.Tensor) ->
 
 
 def train(models, trained: list[str], wanted: list[str], images, labels, options, title: str) -> None:
-    """Train some of the models for some of the losses; the others take part and stay as they are."""
+    """Train some of the models on some of the losses; the other models are used but not changed."""
     rng = np.random.default_rng(options.seed)
     optimizers = {name: Adam(models[name].variables, rate=0.005) for name in trained}
     for step in (bar := Progress(options.steps, name=f"{title}: step")):
@@ -84,7 +85,7 @@ def main() -> None:
     together = new_models(options.seed)
     train(together, list(together), ["drawing", "naming"], images, labels, options, "all three together")
 
-    print(f"\nDid the frozen encoder stay as it was? {'yes' if same else 'no'}")
+    print(f"\nIs the frozen encoder unchanged? {'yes' if same else 'no'}")
     print(f"\n{'encoder':16}{'drawing loss':>14}{'test accuracy':>16}")
     scores = {}
     for name, models in (("frozen", frozen), ("together", together)):
@@ -100,8 +101,8 @@ def draw(out, frozen, together, scores, images, labels) -> None:
     figure = pyplot.figure(figsize=(13, 8), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=(3, 2))
     titles = [
-        f"Trained to draw only; classifier on the frozen code: {100 * scores['frozen']:.0f} %",
-        f"Trained to draw and to name together: {100 * scores['together']:.0f} %",
+        f"Trained to draw; classifier on the frozen code: {100 * scores['frozen']:.0f} %",
+        f"Trained to draw and to classify: {100 * scores['together']:.0f} %",
     ]
     maps = above.subplots(1, 2)
     for axis, models, title in zip(maps, (frozen, together), titles, strict=True):

@@ -22,22 +22,22 @@ QUICK = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name not in (
 RESULTS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "curve_fit.py": (r"difference between the optimizers: (\S+)", lambda distance: distance < 1e-5),
     "bending_plate.py": (r"Relative error: ([\d.]+) %", lambda percent: percent < 3),
-    "dcgan.py": (r"drawn by the generator +([\d.]+)", lambda distance: distance < 5.2),  # untrained: 6.2
-    "deepdream.py": (r"holds a digit: \S+ before, ([\d.]+) after", lambda belief: belief > 0.08),  # before: 0.04
+    "dcgan.py": (r"generated digits +([\d.]+)", lambda distance: distance < 5.2),  # untrained: 6.2
+    "deepdream.py": (r"contains a digit: \S+ before, ([\d.]+) after", lambda belief: belief > 0.08),  # before: 0.04
     "equilibrium.py": (r"before, ([\d.]+) after", lambda loss: loss < 0.15),
     "explain_none.py": (r"(\d+) of 8 gradients were None, all explained", lambda count: count == 8),
     "gradient_penalty.py": (r"Mean slope of the critic in the last step: ([\d.]+)", lambda slope: 0.6 < slope < 1.5),
     "implicit_step.py": (r"Largest residual of the last: (\S+)", lambda residual: residual < 1e-10),
-    "keras_dcgan.py": (r"drawn by the generator +([\d.]+)", lambda distance: distance < 5.3),  # untrained: 5.9
+    "keras_dcgan.py": (r"generated digits +([\d.]+)", lambda distance: distance < 5.3),  # untrained: 5.9
     "keras_style_transfer.py": (r"before, ([\d.]+) after", lambda distance: distance < 0.007),  # without steps: 0.012
     "keras_text.py": (r"LSTM +([\d.]+) %", lambda percent: percent > 90),
     "linear_regression.py": (r"Largest difference from the closed form: (\S+)", lambda distance: distance < 0.01),
     "newton_cg.py": (r"digits +Newton-CG .* (\S+)\n", lambda gradient: gradient < 1e-6),
     "physics_informed.py": (r"Relative error of the solution: ([\d.]+) %", lambda percent: percent < 8),
-    "pix2pix.py": (r"digits in the right colour ([\d.]+) %", lambda percent: percent > 25),  # by chance: 10
+    "pix2pix.py": (r"digits in the right color ([\d.]+) %", lambda percent: percent > 25),  # by chance: 10
     "predator_prey.py": (r"relative error of a rate: ([\d.]+)", lambda error: error < 0.06),
     "private_sgd.py": (r"\n +1 .* ([\d.]+) %", lambda percent: percent > 75),  # the row of noise 1
-    "rounding.py": (r"by_softplus +([\d.]+) digits", lambda digits: digits > 6.5),
+    "rounding.py": (r"with_softplus +([\d.]+) digits", lambda digits: digits > 6.5),
     "saliency.py": (r"Largest difference: ([\d.]+)", lambda distance: distance < 0.05),
     "style_transfer.py": (r"before, ([\d.]+) after", lambda distance: distance < 2),  # before: 3.6
     "two_models.py": (r"together .* ([\d.]+) %", lambda percent: percent > 45),
@@ -157,7 +157,7 @@ def test_a_saved_training_goes_on(tmp_path: Path) -> None:
     run(tmp_path, run_without("jax"), *command, "2")
     output = run(tmp_path, run_without("jax"), *command, "3")
 
-    assert "ckpt-1 has 2 steps." in output
+    assert "ckpt-1 contains 2 steps." in output
     assert "\n1 steps in" in output
     assert {path.suffix for path in (tmp_path / "saved").iterdir()} == {"", ".index", ".data-00000-of-00001"}
 

@@ -1,13 +1,13 @@
-"""Read handwritten digits on several processes, and continue after a failure.
+"""Train a digit classifier in several processes, and continue after a failure.
 
     gradtape launch --nproc 2 --max-restarts 2 examples/cluster/train.py
 
-Every process runs this program. The global batch is divided among them, their gradients are added up, and all have the
-same weights after every step. The first process saves a checkpoint after every tenth step. `--fail-at 35` ends the
-last process there, once: the launcher starts all of them again, and they continue from step 30 with the same losses.
+Every process runs this program. The strategy splits the global batch among the processes and sums their gradients, so
+all of them have the same weights after each step. The first process saves a checkpoint every ten steps. With
+`--fail-at 35`, the last process exits before step 35, once; the launcher restarts all processes, and they continue from
+step 30 with the same losses.
 
-`slurm.sh` and `kubernetes.yaml` start it on a cluster; docs/clusters.md explains both. It needs the extras `xla` and
-`keras`.
+`slurm.sh` and `kubernetes.yaml` run it on a cluster; see docs/clusters.md. Requires the extras `xla` and `keras`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SAVE_EVERY = 10
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--checkpoints", default="checkpoints", help="a folder that all processes can read")
-    parser.add_argument("--fail-at", type=int, help="a step before which the last process fails, in the first round")
+    parser.add_argument("--checkpoints", default="checkpoints", help="directory that all processes can read")
+    parser.add_argument("--fail-at", type=int, help="step before which the last process fails, in the first run")
     return parser.parse_args()
 
 
 def digits(steps: int) -> tf.data.Dataset:
-    """Global batches, the same in every process: the strategy gives each process its rows."""
+    """Return the global batches, which are the same in every process. The strategy gives each process its rows."""
     found = np.load(DIGITS)
     images = found["images"].reshape(-1, 64).astype(np.float32) / found["images"].max()
     data = tf.data.Dataset.from_tensor_slices((images, found["labels"].astype(np.int64)))
@@ -73,9 +73,9 @@ def main() -> None:
         print(f"{strategy.num_replicas_in_sync} replicas, from step {first}")
     for step, batch in enumerate(strategy.experimental_distribute_dataset(digits(options.steps))):
         if step < first:
-            continue  # a batch that was used before the restart
+            continue  # this batch was used before the restart
         if step == options.fail_at and is_last and os.environ.get("GRADTAPE_RESTART", "0") == "0":
-            raise SystemExit("this process fails, as --fail-at says")
+            raise SystemExit("exiting because of --fail-at")
         loss = train(batch)
         done.assign_add(1)
         if is_chief and (step + 1) % SAVE_EVERY == 0:

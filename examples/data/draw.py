@@ -1,6 +1,6 @@
-"""Draw `lighthouse.jpg` and `swirls.jpg` with NumPy: the pictures that the examples dream in and paint with.
+"""Draw `lighthouse.jpg` and `swirls.jpg`, the images of the DeepDream and style transfer examples, with NumPy.
 
-python examples/data/draw.py      (needs Pillow; the files are shipped, so nobody has to)
+python examples/data/draw.py      (needs Pillow; the files are already in this directory)
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ WHIRLS = (  # x, y, size, and which way they turn
     (0.62, 0.12, 0.07, -1),
     (1.22, 0.88, 0.10, 1),
 )
-FINER = 3  # drawn so many times larger, then averaged: smooth edges
+FINER = 3  # draw at 3 times the size, then average, for smooth edges
 
 
 def smooth_noise(rng: np.random.Generator, shape: tuple[int, int], cells: int, octaves: int) -> Any:
-    """Clouds: random numbers on coarse and ever finer grids, joined smoothly. From 0 to 1."""
+    """Return clouds from 0 to 1: random numbers on grids of increasing resolution, interpolated smoothly."""
     total = np.zeros(shape)
     for octave in range(octaves):
         count = cells * 2**octave
@@ -39,13 +39,13 @@ def smooth_noise(rng: np.random.Generator, shape: tuple[int, int], cells: int, o
     return (total - total.min()) / (total.max() - total.min())
 
 
-def mix(canvas: Any, colour: Any, amount: Any) -> None:
-    """Paint a colour over the canvas: fully where `amount` is 1, not at all where it is 0."""
-    canvas += (np.asarray(colour) / 255 - canvas) * np.clip(amount, 0, 1)[..., None]
+def mix(canvas: Any, color: Any, amount: Any) -> None:
+    """Paint a color over the canvas: fully where `amount` is 1, not at all where it is 0."""
+    canvas += (np.asarray(color) / 255 - canvas) * np.clip(amount, 0, 1)[..., None]
 
 
 def lighthouse() -> Any:
-    """A lighthouse on a rock by the sea, in the evening. Coordinates: x from 0 to 4/3, y from 0 at the top to 1."""
+    """Draw a lighthouse on a rock by the sea. Coordinates: x from 0 to 4/3, y from 0 at the top to 1."""
     rng = np.random.default_rng(1)
     height, width = HEIGHT * FINER, WIDTH * FINER
     y, x = np.mgrid[0:height, 0:width] / height
@@ -92,7 +92,7 @@ def lighthouse() -> Any:
 
 
 def swirls() -> Any:
-    """Strokes of thick paint that follow a field of whirls: noise, smeared along the field's lines."""
+    """Draw brush strokes that follow a field of whirls: noise, smeared along the lines of the field."""
     rng = np.random.default_rng(5)
     height, width = HEIGHT * 2, WIDTH * 2
     y, x = np.mgrid[0:height, 0:width] / height

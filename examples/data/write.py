@@ -1,7 +1,7 @@
-"""Write `reviews.txt`: short reviews of restaurants, good (+) and bad (-), put together from a small grammar.
+"""Write `reviews.txt`: short restaurant reviews, good (+) and bad (-), generated from a small grammar.
 
-What a review says depends on the order of its words: "not" turns the word after it round, and after "but" comes what
-counts. The same words stand in good and in bad reviews.
+The meaning of a review depends on the word order: "not" negates the next word, and what follows "but" outweighs the
+rest. Good and bad reviews contain the same words.
 
     python examples/data/write.py
 """
@@ -31,7 +31,7 @@ ENDINGS = ("", "", "here", "this time", "again", "for once", "tonight", "as we f
 
 
 def clause(rng: np.random.Generator, good: bool) -> str:
-    """One thing, and a word about it; now and then the opposite word with a negation."""
+    """Return a noun with an adjective; sometimes with the opposite adjective and a negation."""
     thing = str(rng.choice(list(THINGS)))
     turned = rng.random() < 0.3
     word = rng.choice(THINGS[thing][0 if good != turned else 1].split())
@@ -52,7 +52,7 @@ def review(rng: np.random.Generator, good: bool) -> str:
 
 def main() -> None:
     rng = np.random.default_rng(0)
-    lines: dict[str, None] = {}  # no review twice
+    lines: dict[str, None] = {}  # a dict, so that no review occurs twice
     while len(lines) < REVIEWS:
         good = len(lines) % 2 == 0
         lines[f"{'+' if good else '-'} {review(rng, good)}"] = None
