@@ -623,3 +623,57 @@ def test_a_function_without_a_gradient_function_is_refused(returned, error, sent
 
     with pytest.raises(error, match=sentence):
         tf.custom_gradient(f)(tf.constant(1.0))
+
+
+# -- errors in functions ---------------------------------------------------------------------------------------------
+def test_a_tape_of_a_custom_gradient_is_used_once_in_nested_loops():
+    """The derivative of a loop that nobody asks for does not call the gradient function again."""
+    v = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def cube(x):
+        v.assign(x)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(v)
+            y = v * v * v
+        return y, lambda dy, variables=None: (dy * tape.gradient(y, v), [None] * len(variables or ()))
+
+    def step(i, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = cube(x)
+        return i + 1, x + 0.1 * tape.gradient(y, x)
+
+    def climb(i, x):
+        return i + 1, tf.while_loop(lambda j, _: j < 3, step, [0, x])[1]
+
+    expected = 0.5
+    for _ in range(6):
+        expected += 0.1 * 3.0 * expected**2
+    found = tf.function(lambda x: tf.while_loop(lambda i, _: i < 2, climb, [0, x])[1])(tf.constant(0.5))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_gradient_function_that_raises_in_a_loop_is_not_called_for_the_result():
+    @tf.custom_gradient
+    def doubled(x):
+        def grad(dy):
+            raise ValueError("no gradient here")
+
+        return x * 2.0, grad
+
+    @tf.function
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, doubled(x)), [0, x])[1]
+        return y, tape
+
+    @tf.function
+    def gradient(x):
+        y, tape = run.python_function(x)
+        return tape.gradient(y, x)
+
+    assert float(tf.function(lambda x: run.python_function(x)[0])(tf.constant(1.0))) == 4.0
+    with pytest.raises(ValueError, match="no gradient here"):
+        gradient(tf.constant(1.0))

@@ -161,18 +161,21 @@ def start(thread: threading.Thread) -> None:
         raise error.__context__ from None
 
 
-class _Errand(threading.Thread):
+class _Errand:
     """One call of a function in a thread of its own."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
-        super().__init__(name="gradtape-errand")
         self._function, self._context = function, contextvars.copy_context()
         self.result: Any = None
         self.error: BaseException | None = None
         self._done = threading.Lock()
         self._done.acquire()
 
-    def run(self) -> None:
+    def start(self) -> None:
+        """Start the thread."""
+        start(threading.Thread(target=self._run, name="gradtape-errand"))
+
+    def _run(self) -> None:
         background.append(None)
         try:
             self.result = self._context.run(self._function)
@@ -196,7 +199,7 @@ def apart(function: Callable[[], T]) -> T:
     if threading.current_thread() is not threading.main_thread():
         return function()
     errand = _Errand(function)
-    start(errand)
+    errand.start()
     errand.wait()
     if errand.error is not None:
         raise errand.error

@@ -39,6 +39,8 @@ class Derivative:
     each set of tangents.
     """
 
+    _failure: Exception | None = None  # what tracing the backward pass raised
+
     def __init__(self, traced: Traced, wanted: tuple[int, ...], needs: Sequence[Shape | None], modes: Modes) -> None:
         self.traced = traced
         uids = traced.inner_uids()
@@ -53,12 +55,23 @@ class Derivative:
             if shape is not None and not (traced.graph.polymorphic and uid in shapes):
                 shapes[uid] = shape
         if self.reverse:
-            self._add_residuals_of_backward(shapes)
+            self._try_to_add_residuals_of_backward(shapes)
         if self.forward:
             self._shapes = {uid: shape for uid, shape in shapes.items() if uid in traced.inner_uids()}
             self._add(ForwardProgram(traced, self.wanted, self._shapes, self._targets(self.residuals)).residuals)
         self._positions = {r.key: i for i, r in enumerate(self.residuals)}
         self.program = traced.program(self.residuals)
+
+    def _try_to_add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
+        """Add them, or remember what a custom gradient raises, for whoever asks for the gradient."""
+        try:
+            self._add_residuals_of_backward(shapes)
+        except NeedsEagerError:
+            raise
+        except Exception as error:
+            if not self.traced.trace.may_raise:
+                raise
+            self._failure, self.residuals = error, []
 
     def _add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
         traced = self.traced
@@ -179,6 +192,8 @@ class Derivative:
         Where several tapes have recorded the call, or a persistent one, zeros go to what a residual depends on too: as
         in TensorFlow, whose forward function returns it then.
         """
+        if self._failure is not None:
+            raise self._failure
         traced = self.traced
         tensors = [*traced.outputs, *[residual_tensor(r) for r in self.residuals]]
         present = tuple(
