@@ -12,13 +12,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gradtape._src.cli import UsageError
 from gradtape._src.cli.rendezvous import Node, Server
 from gradtape._src.distribute.cluster_resolver import expand_hostlist
+from gradtape._src.interrupts import contextmanager
 
 HELP = """\
 usage: gradtape launch [OPTION ...] SCRIPT [ARG ...]
