@@ -100,3 +100,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Bend the links that lead out of docs/, and set the rank of the page in the search."""
     page.meta.setdefault("search", {}).setdefault("boost", search_boost.boost(page.file.src_uri))
     return markdown if page.file.src_uri.startswith("source/") else _bent(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Links of notebooks to other pages, which only Markdown pages have resolved: Jupyter needs them as they are."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return html
+
+    def resolve(match: re.Match[str]) -> str:
+        target = files.get_file_from_path(_resolved(match[1], page.file.src_uri).removeprefix("docs/"))
+        return match[0] if target is None else f'href="{target.url_relative_to(page.file)}{match[2] or ""}"'
+
+    return re.sub(r'href="([^":#]+\.md)(#[^"]*)?"', resolve, html)
