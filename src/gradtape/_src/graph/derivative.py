@@ -63,7 +63,7 @@ class Derivative:
         self.program = traced.program(self.residuals)
 
     def _try_to_add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
-        """Add them, or remember what a custom gradient raises, for whoever asks for the gradient."""
+        """Add them, or store the error that a custom gradient raises, to raise it when a gradient is computed."""
         try:
             self._add_residuals_of_backward(shapes)
         except NeedsEagerError:
