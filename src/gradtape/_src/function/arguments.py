@@ -24,16 +24,16 @@ class Keywords(dict[str, Any]):
 class Arguments(NamedTuple):
     """The arguments of one call.
 
-    given   a tuple that is the same however they were passed
-    leaves  the leaves of that structure, arrays converted to tensors
-    key     equal for calls that run one program
-    passed  the variables among the leaves, each once
+    given          a tuple that is the same however they were passed
+    leaves         the leaves of that structure, arrays converted to tensors
+    key            equal for calls that run one program
+    variable_args  the variables among the leaves, each once
     """
 
     given: tuple[Any, ...]
     leaves: list[Any]
     key: Any
-    passed: Sequence[Variable]
+    variable_args: Sequence[Variable]
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -47,7 +47,7 @@ def arguments_of(given: tuple[Any, ...], exact: bool = False) -> Arguments:
 
 
 def flattened(given: tuple[Any, ...], exact: bool = False) -> tuple[list[Any], Any, Sequence[Variable]]:
-    """The leaves, the key and the passed variables of `Arguments`; the key is None for a batch in a vectorized_map.
+    """The leaves, the key and the variables of `Arguments`; the key is None for a batch in a vectorized_map.
 
     Ragged and sparse tensors with other numbers of values have the same key, unless it has to be `exact`.
     """
@@ -65,7 +65,7 @@ def flattened(given: tuple[Any, ...], exact: bool = False) -> tuple[list[Any], A
 def _flattened_structure(given: tuple[Any, ...], exact: bool) -> tuple[list[Any], Any, Sequence[Variable]]:
     """The same for any arguments."""
     key: list[Any] = []
-    passed: Sequence[Variable] = ()
+    variable_args: Sequence[Variable] = ()
     free: Sequence[tuple[int, ...]] = ()
     leaves = nest.flatten(given, expand_composites=True)
     if len(leaves) != len(given) or not all(map(_is_same, leaves, given)):
@@ -84,8 +84,8 @@ def _flattened_structure(given: tuple[Any, ...], exact: bool) -> tuple[list[Any]
                 continue
             elif isinstance(leaf, Variable):
                 leaves[i] = leaf = stored(leaf)
-                passed = distinct((*passed, leaf))
-                key.append(_variable_key(leaf, passed))
+                variable_args = distinct((*variable_args, leaf))
+                key.append(_variable_key(leaf, variable_args))
                 continue
             else:
                 key.append(_static_key(leaf))
@@ -94,7 +94,7 @@ def _flattened_structure(given: tuple[Any, ...], exact: bool) -> tuple[list[Any]
         if type(array) is Batched:
             return leaves, None, ()
         key.append((_known_sizes(array.shape, free[i]) if free else array.shape, array.dtype))
-    return leaves, tuple(key), passed
+    return leaves, tuple(key), variable_args
 
 
 def _known_sizes(shape: Sequence[Any], free: Sequence[int]) -> tuple[Any, ...]:
@@ -107,16 +107,16 @@ def distinct(variables: Sequence[Variable]) -> list[Variable]:
     return list({v.uid: v for v in variables}.values())
 
 
-def _variable_key(variable: Variable, passed: Sequence[Variable]) -> Any:
-    """Not which variable it is, but which of those passed: the program is told when it is called."""
-    number = next(i for i, v in enumerate(passed) if v is variable)
+def _variable_key(variable: Variable, variable_args: Sequence[Variable]) -> Any:
+    """Not which variable it is, but which of the arguments: the program is told when it is called."""
+    number = next(i for i, v in enumerate(variable_args) if v is variable)
     like = abstract_value(variable)
     return ("variable", number, variable.shape, tuple(like.shape), np.dtype(like.dtype), variable.trainable)
 
 
-def key_for_these(key: Any, passed: Sequence[Variable]) -> Any:
+def key_for_these(key: Any, variable_args: Sequence[Variable]) -> Any:
     """A key for these very variables, and no others."""
-    return (tuple([v.uid for v in passed]), key)
+    return (tuple([v.uid for v in variable_args]), key)
 
 
 def _is_same(a: Any, b: Any) -> bool:

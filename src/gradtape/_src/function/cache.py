@@ -23,17 +23,17 @@ class Cache:
     def __init__(self) -> None:
         self._by_key: dict[Any, ConcreteFunction] = {}
 
-    def find(self, key: Any, passed: Sequence[Variable]) -> ConcreteFunction | None:
+    def find(self, key: Any, variable_args: Sequence[Variable]) -> ConcreteFunction | None:
         """The function for arguments like these."""
         found = self._by_key.get(key)
-        if passed and (found is None or not found.matches(passed)):
-            found = self._by_key.get(key_for_these(key, passed))
+        if variable_args and (found is None or not found.matches(variable_args)):
+            found = self._by_key.get(key_for_these(key, variable_args))
         return found
 
-    def add(self, concrete: ConcreteFunction, key: Any, passed: Sequence[Variable]) -> None:
+    def add(self, concrete: ConcreteFunction, key: Any, variable_args: Sequence[Variable]) -> None:
         """Use it for arguments like these from now on."""
-        if passed:
-            self._by_key[key_for_these(key, passed)] = concrete
+        if variable_args:
+            self._by_key[key_for_these(key, variable_args)] = concrete
         if not concrete.graph.also_captured:
             self._by_key[key] = concrete
 

@@ -209,15 +209,15 @@ class ConcreteFunction:
         tensors = [leaf for leaf, spec in given if isinstance(spec, TensorSpec)]
         variables = [leaf for leaf, spec in given if isinstance(spec, VariableSpec)]
         specs = [spec for _, spec in given]
-        passed = distinct(variables)
-        numbers = [next(i for i, v in enumerate(passed) if v.uid == variable.uid) for variable in variables]
+        variable_args = distinct(variables)
+        numbers = [next(i for i, v in enumerate(variable_args) if v.uid == variable.uid) for variable in variables]
         alike = numbers == [spec.alias_id for spec in specs if isinstance(spec, VariableSpec)]
         fitting = all(
             spec.shape.is_compatible_with(leaf.array.shape) for leaf, spec in given if isinstance(spec, TensorSpec)
         )
-        if fitting and (not variables or (alike and self.matches(passed))):
-            return self.run(tensors, passed)
-        return self._origin.function().concrete_for(self._arguments(tensors, variables)).run(tensors, passed)
+        if fitting and (not variables or (alike and self.matches(variable_args))):
+            return self.run(tensors, variable_args)
+        return self._origin.function().concrete_for(self._arguments(tensors, variables)).run(tensors, variable_args)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Any, Any]]:
         """The tensors and variables of a call, each with what is declared for it; Python values have to be the same.
@@ -309,7 +309,7 @@ class ConcreteFunction:
             )
         return variable
 
-    def matches(self, passed: Sequence[Variable]) -> bool:
+    def matches(self, variable_args: Sequence[Variable]) -> bool:
         """Whether its program is right for these variables, among arguments of the kind that it was traced for.
 
         It is not if the code got hold of a variable in another way than as an argument: then it matters whether that
@@ -319,7 +319,7 @@ class ConcreteFunction:
         own = [v.uid for v in self._captured]
         return all(
             v.uid == uid or (uid not in also_captured and v.uid not in own)
-            for uid, v in zip(self.graph.variable_params, passed, strict=True)
+            for uid, v in zip(self.graph.variable_params, variable_args, strict=True)
         )
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
@@ -346,54 +346,55 @@ class ConcreteFunction:
         filled = [next(of[type(leaf)]) if type(leaf) in of else leaf for leaf in leaves]
         return arguments_of(nest.pack_sequence_as(self._given, filled, expand_composites=True))
 
-    def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
+    def run(self, tensors: list[Tensor], variable_args: Sequence[Variable] = ()) -> Any:
         """Call it with just the tensors among the arguments, in order, and the variables, each once."""
         host = self._on_host and (not placement.places or chosen() is None)
         for tensor in tensors:
             if type(tensor.array) is not ndarray and not is_lazy_on_host(tensor.array):
                 host = False
                 break
-        if passed:
+        if variable_args:
             with updating():  # the memory of a variable may be donated to another program
-                host = host and all(map(_is_on_host, passed))
-            for variable in passed:  # to a tape, whatever is passed is read
+                host = host and all(map(_is_on_host, variable_args))
+            for variable in variable_args:  # to a tape, every argument is read
                 notice_reading(variable)
         try:
-            outputs = self._traced(tensors, host, None, passed)
+            outputs = self._traced(tensors, host, None, variable_args)
         except NeedsEagerError as error:  # of a derivative, before anything has run
-            return self._eager_instead(error, tensors, passed).run(tensors, passed)
+            return self._eager_instead(error, tensors, variable_args).run(tensors, variable_args)
         except DynamicSizeError as error:  # variables are as they were
-            return self._run_eagerly(error, tensors, passed)
+            return self._run_eagerly(error, tensors, variable_args)
         if self._single:
             return outputs[0]
         remaining = iter(outputs)
         flat = [next(remaining) if leaf is _COMPUTED else leaf for leaf in self._leaves]
         return nest.pack_sequence_as(self._template, flat, expand_composites=True)
 
-    def _run_eagerly(self, reason: Exception, tensors: list[Tensor], passed: Sequence[Variable]) -> Any:
+    def _run_eagerly(self, reason: Exception, tensors: list[Tensor], variable_args: Sequence[Variable]) -> Any:
         """Run the code of this call as it is; other calls may have sizes that the trace is for."""
         if current_graph() is not None:
             raise NeedsEagerError(reason)
         if isinstance(reason, DynamicOpError) and self._traced.graph.root.first_effect is not None:
             raise errors.invalid_argument(str(reason), self.name) from reason  # callbacks must not happen twice
         if self._eager is None:
-            self._eager = self._origin.function().eager_beside(self._arguments_of_call(tensors, passed), reason)
-        return self._eager.run(tensors, passed)
+            self._eager = self._origin.function().eager_beside(self._arguments_of_call(tensors, variable_args), reason)
+        return self._eager.run(tensors, variable_args)
 
     def _eager_instead(
-        self, error: NeedsEagerError, tensors: list[Tensor], passed: Sequence[Variable]
+        self, error: NeedsEagerError, tensors: list[Tensor], variable_args: Sequence[Variable]
     ) -> ConcreteFunction:
         """What runs in the place of this one from now on."""
         if current_graph() is not None:
             raise error
-        arguments = self._arguments_of_call(tensors, passed)
+        arguments = self._arguments_of_call(tensors, variable_args)
         return self._origin.function().replace_by_eager(self, arguments, error.reason)
 
-    def _arguments_of_call(self, tensors: Sequence[Tensor], passed: Sequence[Variable]) -> Arguments:
-        """The arguments of a call, where `passed` has each variable once."""
+    def _arguments_of_call(self, tensors: Sequence[Tensor], variable_args: Sequence[Variable]) -> Arguments:
+        """The arguments of a call, where `variable_args` has each variable once."""
         specs = nest.flatten(self._given, expand_composites=True)
         return self._arguments(
-            tensors, [passed[s.alias_id] for s in specs if isinstance(s, VariableSpec) and s.alias_id is not None]
+            tensors,
+            [variable_args[s.alias_id] for s in specs if isinstance(s, VariableSpec) and s.alias_id is not None],
         )
 
     def __repr__(self) -> str:

@@ -68,9 +68,9 @@ class EagerFunction(ConcreteFunction):
         self._python_function, self._autograph = python_function, autograph
         given, leaves = arguments.given, arguments.leaves
         plain = [isinstance(leaf, Variable) and not is_distributed(leaf) for leaf in leaves]
-        passed = distinct([leaf for leaf, is_plain in zip(leaves, plain, strict=True) if is_plain])
+        variable_args = distinct([leaf for leaf, is_plain in zip(leaves, plain, strict=True) if is_plain])
         pairs = zip(leaves, plain, strict=True)
-        specs = [_variable_spec(leaf, passed) if is_plain else spec_of(leaf) for leaf, is_plain in pairs]
+        specs = [_variable_spec(leaf, variable_args) if is_plain else spec_of(leaf) for leaf, is_plain in pairs]
         self._given = nest.pack_sequence_as(given, specs, expand_composites=True)
         self._graph = FuncGraph(self.name)
         self._captured: list[Variable] = []
@@ -104,11 +104,11 @@ class EagerFunction(ConcreteFunction):
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         return super().pretty_printed_signature(verbose and self._ran)
 
-    def matches(self, passed: Sequence[Variable]) -> bool:
+    def matches(self, variable_args: Sequence[Variable]) -> bool:
         return True
 
-    def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
-        given = self._arguments_of_call(tensors, passed).given
+    def run(self, tensors: list[Tensor], variable_args: Sequence[Variable] = ()) -> Any:
+        given = self._arguments_of_call(tensors, variable_args).given
         if self._ran:
             with creating(Creations(refuse_creation)):
                 return self._called(given)
@@ -120,7 +120,7 @@ class EagerFunction(ConcreteFunction):
         finally:
             stack.stop(reads)
         unchanged()
-        self._captured = [v for v in reads.variables.values() if all(v is not p for p in passed)]
+        self._captured = [v for v in reads.variables.values() if all(v is not p for p in variable_args)]
         self._structure = nest.map_structure(_result_spec, result, expand_composites=True)
         self._ran = True
         return result
@@ -131,8 +131,8 @@ class EagerFunction(ConcreteFunction):
             return call_python(self._python_function, self._autograph, args, kwargs)
 
 
-def _variable_spec(variable: Variable, passed: Sequence[Variable]) -> VariableSpec:
-    number = next(i for i, v in enumerate(passed) if v.uid == variable.uid)
+def _variable_spec(variable: Variable, variable_args: Sequence[Variable]) -> VariableSpec:
+    number = next(i for i, v in enumerate(variable_args) if v.uid == variable.uid)
     return VariableSpec(variable.shape, variable.dtype, variable.trainable, number)
 
 

@@ -197,36 +197,40 @@ class Function:
                 warn_not_compiled()
             return self._run_python(args, kwargs)
         given = self._signature.canonical(args, kwargs)
-        leaves, key, passed = flattened(given, self._jit_compile is True)
+        leaves, key, variable_args = flattened(given, self._jit_compile is True)
         if key is None:  # a batch within a vectorized_map
             return self._run_python(args, kwargs)
         if (replica := traced_for.get()) is not None:
             key = (replica, *key)
-        concrete = self._find(given, leaves, key, passed)
-        return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor], passed)
+        concrete = self._find(given, leaves, key, variable_args)
+        return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor], variable_args)
 
     def prepared(self, *args: Any) -> tuple[ConcreteFunction, list[Tensor], Sequence[Variable]]:
         """What a call with these arguments would run, on which tensors and variables: where tracing may fail, apart
         from it.
         """
-        leaves, key, passed = flattened(args, self._jit_compile is True)
-        return self._find(args, leaves, key, passed), [leaf for leaf in leaves if type(leaf) is Tensor], passed
+        leaves, key, variable_args = flattened(args, self._jit_compile is True)
+        return (
+            self._find(args, leaves, key, variable_args),
+            [leaf for leaf in leaves if type(leaf) is Tensor],
+            variable_args,
+        )
 
     def concrete_for(self, arguments: Arguments) -> ConcreteFunction:
         """What runs a call with these arguments."""
         return self._find(*arguments)
 
     def _find(
-        self, given: tuple[Any, ...], leaves: list[Any], key: Any, passed: Sequence[Variable]
+        self, given: tuple[Any, ...], leaves: list[Any], key: Any, variable_args: Sequence[Variable]
     ) -> ConcreteFunction:
         """What was traced for arguments like these or, when there is nothing yet, will be now."""
-        concrete = self._cache.find(key, passed)
+        concrete = self._cache.find(key, variable_args)
         if concrete is not None and concrete.unknown_shapes and _sees_more(concrete.unknown_shapes):
             self._cache.remove(concrete)
             concrete = None
         if concrete is None:
             count = self._tracer.count
-            concrete = self.trace(Arguments(given, leaves, key, passed))
+            concrete = self.trace(Arguments(given, leaves, key, variable_args))
             self._watch_retracing(self._tracer.count > count)
         elif self._retracings:
             self._retracings = 0
@@ -263,7 +267,7 @@ class Function:
             with self._tracing:
                 found = self._polymorphic.for_specs(arguments, unknown)
         else:
-            found = self._cache.find(arguments.key, arguments.passed) or self.trace(arguments)
+            found = self._cache.find(arguments.key, arguments.variable_args) or self.trace(arguments)
         found.names = self._signature.names(args, kwargs) or found.names
         return found
 
@@ -341,9 +345,9 @@ class Function:
 
     def trace(self, arguments: Arguments, known_shapes: bool = False) -> ConcreteFunction:
         """What runs a call; with `known_shapes` a function for the shapes of this call alone."""
-        key, passed = arguments.key, arguments.passed
+        key, variable_args = arguments.key, arguments.variable_args
         with self._tracing:
-            found = self._cache.find(key, passed)
+            found = self._cache.find(key, variable_args)
             if found is not None and not (known_shapes and found.graph.polymorphic):  # another thread was faster
                 return found
             concrete = None
@@ -353,7 +357,7 @@ class Function:
             if concrete is None:
                 concrete = self._tracer.trace_or_eager(arguments)
             if not concrete.graph.transient:
-                self._cache.add(concrete, key, passed)
+                self._cache.add(concrete, key, variable_args)
             return concrete
 
     @property

@@ -52,16 +52,16 @@ class ShapePolymorphicFunction(ConcreteFunction):
                     return False
         return True
 
-    def run(self, tensors: list[Tensor], passed: Sequence[Variable] = ()) -> Any:
+    def run(self, tensors: list[Tensor], variable_args: Sequence[Variable] = ()) -> Any:
         if self.takes([t.array.shape for t in tensors]):
             try:
-                return super().run(tensors, passed)
+                return super().run(tensors, variable_args)
             except UnknownDimensionError:  # of a derivative, before anything has run
                 if current_graph() is not None:
                     raise
                 self.patterns = None
-        arguments = self._arguments_of_call(tensors, passed)
-        return self._origin.function().trace(arguments, known_shapes=True).run(tensors, passed)
+        arguments = self._arguments_of_call(tensors, variable_args)
+        return self._origin.function().trace(arguments, known_shapes=True).run(tensors, variable_args)
 
 
 class _Group:
@@ -103,7 +103,7 @@ class ShapePolymorphicTraces:
         shapes: Shapes = tuple([tuple(t.array.shape) for t in arguments.tensors])
         group = self._group(arguments)
         for function in group.functions:
-            if function.takes(shapes) and function.matches(arguments.passed):
+            if function.takes(shapes) and function.matches(arguments.variable_args):
                 return function
         general = self._general(group, shapes)
         if general is None:
@@ -131,7 +131,7 @@ class ShapePolymorphicTraces:
         group, tensors = self._group(arguments), arguments.tensors
         declared = [shapes.get(id(t), TensorShape(t.array.shape)) for t in tensors]
         for function in group.functions:
-            if function.declared_shapes == declared and function.matches(arguments.passed):
+            if function.declared_shapes == declared and function.matches(arguments.variable_args):
                 return function
         found: ConcreteFunction | None = None
         if all(d.rank is not None for d in declared):

@@ -143,7 +143,7 @@ class Tracer:
         ops = collector()
         graph.static = bool(self._jit_compile) or ops is not None
         graph.follows_constants = self.follows_constants
-        graph.variable_params.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.passed))
+        graph.variable_params.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.variable_args))
         self.count += 1
         trace = Trace(graph)
         tensors = arguments.tensors
@@ -157,7 +157,7 @@ class Tracer:
                 trace.track(tensor)
             if ops is not None:
                 ops.measure(inputs)
-            graph.concrete = _evaluator(graph, inputs, tensors, arguments.passed)
+            graph.concrete = _evaluator(graph, inputs, tensors, arguments.variable_args)
             leaves = _filled(arguments.leaves, inputs, graph)
             empty = shapes is None and self.may_generalise and any(0 in t.array.shape for t in tensors)
             given = nest.pack_sequence_as(arguments.given, leaves, expand_composites=True)
@@ -241,7 +241,7 @@ def _filled(leaves: Sequence[Any], inputs: Sequence[Tensor], graph: Graph) -> li
 
 
 def _evaluator(
-    graph: Graph, inputs: list[Tensor], tensors: list[Tensor], passed: Sequence[Variable]
+    graph: Graph, inputs: list[Tensor], tensors: list[Tensor], variable_args: Sequence[Variable]
 ) -> Callable[[Symbolic], Any]:
     """Computes a symbolic value immediately: the initial value of a variable that is created while tracing."""
 
@@ -254,7 +254,7 @@ def _evaluator(
             sizes = {str(n): size for pair in pairs for n, size in pair if is_dimension(n)}
             program = program.with_sizes(tuple(sizes.items()))
         with tracing(None):
-            arrays = program.arrays([t.array for t in tensors], passed, None, on_numpy=True)
+            arrays = program.arrays([t.array for t in tensors], variable_args, None, on_numpy=True)
             return np.array(program.run_on_numpy(arrays)[0])
 
     return concrete

@@ -35,7 +35,7 @@ def _vjp_of_call(
     derivative: Derivative,
     host: bool,
     sizes: Sizes | None,
-    passed: Sequence[Variable],
+    variable_args: Sequence[Variable],
     keeps_residuals: bool,
     nested: tuple[int, ...],
 ) -> list[Any]:
@@ -44,7 +44,7 @@ def _vjp_of_call(
     `nested` are the uids of the inputs where more than one tape recorded the call, or a persistent one.
     """
     rows, g, batched_again = unbatched(g)
-    found = derivative.gradients(g, needs, saved, rows, host, sizes, passed, bool(nested))
+    found = derivative.gradients(g, needs, saved, rows, host, sizes, variable_args, bool(nested))
     if nested and rows is None:
         derivative.link(found, nested)
     return batched_again(found)
@@ -57,8 +57,8 @@ def _jvp_of_call(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: A
         return None
     rows, given, batched_again = unbatched(given)
     residuals = derivative.residuals if attrs["keeps_residuals"] else ()
-    host, sizes, passed = attrs["host"], attrs["sizes"], attrs["passed"]
-    found = derivative.tangents(given, saved, residuals, rows, host, sizes, passed)
+    host, sizes, variable_args = attrs["host"], attrs["sizes"], attrs["variable_args"]
+    found = derivative.tangents(given, saved, residuals, rows, host, sizes, variable_args)
     return (*batched_again(found), *[None] * (len(saved) - len(residuals)))
 
 
@@ -69,7 +69,7 @@ def _vjp_of_part(
     *inputs: Any,
     traced: Traced,
     sizes: Sizes | None,
-    passed: Sequence[Variable],
+    variable_args: Sequence[Variable],
 ) -> list[Any]:
     """The rule of a part of a trace: run it again with residuals, then the second program.
 
@@ -78,34 +78,36 @@ def _vjp_of_part(
     rows, g, batched_again = unbatched(g)
     g = [None if x is None else as_tensor(x) for x in g]
     tensors = [as_tensor(t) for t in inputs]
-    derivative = _derivative_of_part(traced, tensors, needs, passed, forward=False)
-    _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
+    derivative = _derivative_of_part(traced, tensors, needs, variable_args, forward=False)
+    _, residuals = traced.with_residuals(tensors, derivative, sizes, variable_args)
     g = [*g, *[None] * len(residuals)]
-    return batched_again(derivative.gradients(g, needs, residuals, rows, sizes=sizes, passed=passed))
+    return batched_again(derivative.gradients(g, needs, residuals, rows, sizes=sizes, variable_args=variable_args))
 
 
 def _jvp_of_part(given: list[Any], inputs: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
     """The forward rule of a part of a trace: run it again with residuals, then the second program."""
-    traced, sizes, passed = attrs["traced"], attrs["sizes"], attrs["passed"]
+    traced, sizes, variable_args = attrs["traced"], attrs["sizes"], attrs["variable_args"]
     rows, given, batched_again = unbatched(given)
     given = [None if t is None else as_tensor(t) for t in given]
     tensors = [as_tensor(t) for t in inputs]
     lead = 0 if rows is None else 1
     shapes = [None if t is None else tuple(t.array.shape)[lead:] for t in given]
-    derivative = _derivative_of_part(traced, tensors, shapes, passed, forward=True)
-    _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
-    return tuple(batched_again(derivative.tangents(given, residuals, (), rows, sizes=sizes, passed=passed)))
+    derivative = _derivative_of_part(traced, tensors, shapes, variable_args, forward=True)
+    _, residuals = traced.with_residuals(tensors, derivative, sizes, variable_args)
+    return tuple(
+        batched_again(derivative.tangents(given, residuals, (), rows, sizes=sizes, variable_args=variable_args))
+    )
 
 
 def _derivative_of_part(
-    traced: Traced, tensors: Sequence[Tensor], needs: Sequence[Any], passed: Sequence[Variable], forward: bool
+    traced: Traced, tensors: Sequence[Tensor], needs: Sequence[Any], variable_args: Sequence[Variable], forward: bool
 ) -> Derivative:
     """With respect to the inputs that are needed and those that are tracked: residuals are functions of all of them."""
     recorders = active_recorders()
     around, pushing = modes_of(recorders)
     wanted = [
         i
-        for i, (uid, shape) in enumerate(zip(traced.outer_uids(tensors, passed), needs, strict=True))
+        for i, (uid, shape) in enumerate(zip(traced.outer_uids(tensors, variable_args), needs, strict=True))
         if (i >= len(tensors) or is_differentiable(tensors[i].array))
         and (shape is not None or tracked_shape(uid, recorders) is not None)
     ]
@@ -220,11 +222,11 @@ def _series_of_call(call: SeriesCall) -> Any:
 
 def _series_of_part(call: SeriesCall) -> Any:
     """The same for a part of a trace, which is run again with residuals."""
-    traced, sizes, passed = (call.record.attrs[name] for name in ("traced", "sizes", "passed"))
+    traced, sizes, variable_args = (call.record.attrs[name] for name in ("traced", "sizes", "variable_args"))
     tensors = call.record.values
     needs = [None if x is None else x.shape for x in call.given]
-    derivative = _derivative_of_part(traced, tensors, needs, passed, forward=False)
-    _, residuals = traced.with_residuals(tensors, derivative, sizes, passed)
+    derivative = _derivative_of_part(traced, tensors, needs, variable_args, forward=False)
+    _, residuals = traced.with_residuals(tensors, derivative, sizes, variable_args)
     return _series_inside(call, derivative, residuals)
 
 
@@ -280,9 +282,9 @@ ACROSS_PROCESSES = program_op(
 
 # A call is a function of every namespace: a backward pass makes it with raw arrays, batches or recorded tensors.
 def _call_arrays(
-    xp: Any, *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None, passed: Sequence[Variable]
+    xp: Any, *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None, variable_args: Sequence[Variable]
 ) -> tuple[Any, ...]:
-    return tuple(traced.run(traced.plain, arrays, host, sizes, passed))
+    return tuple(traced.run(traced.plain, arrays, host, sizes, variable_args))
 
 
 def _call_batches(
@@ -293,7 +295,7 @@ def _call_batches(
     traced: Traced,
     host: bool,
     sizes: Sizes | None,
-    passed: Sequence[Variable],
+    variable_args: Sequence[Variable],
 ) -> Any:
     if xp.rank > 1:  # recorded rows: a call for each, because a compiled batch has no tape
         return None
@@ -302,11 +304,11 @@ def _call_batches(
     for slot, number in program.plan.arguments:
         batched[slot] = flags[number]
     if not any(batched):  # the same for every row
-        results = traced.run(traced.plain, arrays, host, sizes, passed)
+        results = traced.run(traced.plain, arrays, host, sizes, variable_args)
         return tuple([xp.broadcast_to(value, shape=(size, *value.shape)) for value in results])
-    on_numpy = program.is_on_numpy(host, passed)
+    on_numpy = program.is_on_numpy(host, variable_args)
     mode = NONE if on_numpy else program.modes[host or program.xla.default_is_processor]
-    given = program.arrays(arrays, passed, None, on_numpy)
+    given = program.arrays(arrays, variable_args, None, on_numpy)
     results = program.batched(tuple(batched), mode, on_numpy)(*given)
     if mode:
         *results, numbers = results
@@ -317,9 +319,9 @@ def _call_batches(
 
 
 def _call_tensors(
-    *tensors: Any, traced: Traced, host: bool, sizes: Sizes | None, passed: Sequence[Variable]
+    *tensors: Any, traced: Traced, host: bool, sizes: Sizes | None, variable_args: Sequence[Variable]
 ) -> tuple[Tensor, ...]:
-    return tuple(traced([as_tensor(t) for t in tensors], host, sizes, passed))
+    return tuple(traced([as_tensor(t) for t in tensors], host, sizes, variable_args))
 
 
 dispatch.register_function("traced_call", arrays=_call_arrays, batches=_call_batches, tensors=_call_tensors)

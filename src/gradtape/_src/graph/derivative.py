@@ -226,12 +226,12 @@ class Derivative:
         rows: int | None = None,
         host: bool = False,
         sizes: Sizes | None = None,
-        passed: Sequence[Variable] = (),
+        variable_args: Sequence[Variable] = (),
         nested: bool = False,
     ) -> list[Any]:
         """Run the second program: a gradient for each input that needs one; None where no output depends on it."""
         program, present = self.backward(g, needs, rows, nested)
-        results = self._run(program, saved, [g[i] for i in present], host, sizes, passed)
+        results = self._run(program, saved, [g[i] for i in present], host, sizes, variable_args)
         gradients: list[Any] = [None] * len(needs)
         for i, slot in zip(program.source_inputs, program.slots, strict=True):
             if slot is None:
@@ -253,7 +253,7 @@ class Derivative:
         rows: int | None = None,
         host: bool = False,
         sizes: Sizes | None = None,
-        passed: Sequence[Variable] = (),
+        variable_args: Sequence[Variable] = (),
     ) -> list[Any]:
         """Run the second program of forward mode: the tangent of each output and of these residuals.
 
@@ -266,7 +266,7 @@ class Derivative:
             with _after_the_first_program():
                 program = ForwardProgram(self.traced, present, self._shapes, self._targets(residuals), rows)
             self._forward_programs[key] = program
-        results = self._run(program, saved, [given[i] for i in present], host, sizes, passed)
+        results = self._run(program, saved, [given[i] for i in present], host, sizes, variable_args)
         found = [None if place is None else results[place] for place in program.slots]
         count = len(self.traced.outputs)
         of_residuals = iter(found[count:])
@@ -279,17 +279,19 @@ class Derivative:
         directions: Sequence[Any],
         host: bool,
         sizes: Sizes | None,
-        passed: Sequence[Variable],
+        variable_args: Sequence[Variable],
     ) -> Sequence[Any]:
         """The outputs of a second program, for these cotangents or tangents."""
         if not second.traced.outputs:
             return ()
         values = [*[saved[i] for i in self.positions(second.residuals)], *directions]
         if current_graph() is not None:
-            return second.traced([as_tensor(v) for v in values], host, sizes, passed)
+            return second.traced([as_tensor(v) for v in values], host, sizes, variable_args)
         call_program = common_namespace(values).traced_call
         try:
-            results: Sequence[Any] = call_program(*values, traced=second.traced, host=host, sizes=sizes, passed=passed)
+            results: Sequence[Any] = call_program(
+                *values, traced=second.traced, host=host, sizes=sizes, variable_args=variable_args
+            )
         except NeedsEagerError as error:  # of a derivative of the second program: the first one has run
             raise error.reason from None
         return results

@@ -256,7 +256,11 @@ class Program:
         return plan
 
     def arrays(
-        self, given: Sequence[Any], passed: Sequence[Variable] = (), loan: Loan | None = None, on_numpy: bool = False
+        self,
+        given: Sequence[Any],
+        variable_args: Sequence[Variable] = (),
+        loan: Loan | None = None,
+        on_numpy: bool = False,
     ) -> list[Any]:
         """One array for each feed, for a call with these arguments, and these variables among them. Without a loan the
         program only reads the variables.
@@ -266,7 +270,7 @@ class Program:
         for slot, number in arguments:
             arrays[slot] = settled(given[number]) if placement.places else given[number]
         if params:
-            kept = [*kept, *[(slot, passed[number].storage, keep) for slot, number, keep in params]]
+            kept = [*kept, *[(slot, variable_args[number].storage, keep) for slot, number, keep in params]]
         if loan is not None:
             self._lend_donated(loan, donated, arrays, on_numpy)
             if kept:
@@ -352,15 +356,15 @@ class Program:
         """Whether an input is given by the caller."""
         return id(feed.symbol) in self._numbers
 
-    def operands(self, given: Sequence[Any], passed: Sequence[Variable] = ()) -> list[Any]:
+    def operands(self, given: Sequence[Any], variable_args: Sequence[Variable] = ()) -> list[Any]:
         """One symbolic array for each feed, where the program is a part of the graph that is being traced."""
-        others = iter(self.others(passed))
+        others = iter(self.others(variable_args))
         numbers = [self._numbers.get(id(feed.symbol)) for feed in self.feeds]
         return [next(others) if number is None else given[number] for number in numbers]
 
-    def others(self, passed: Sequence[Variable] = ()) -> list[Any]:
+    def others(self, variable_args: Sequence[Variable] = ()) -> list[Any]:
         """What the program captured from the graph that is being traced, and the variables among its arguments."""
-        return [_outside(feed, passed) for feed in self.feeds if id(feed.symbol) not in self._numbers]
+        return [_outside(feed, variable_args) for feed in self.feeds if id(feed.symbol) not in self._numbers]
 
     def invoke(self, given: Sequence[Any], others: Sequence[Any], xp: Any = None) -> tuple[Any, ...]:
         """Run the nodes on arrays for the explicit inputs, and for what was captured."""
@@ -372,7 +376,7 @@ class Program:
         """The numbers of the explicit inputs that the outputs depend on."""
         return {self._numbers[id(feed.symbol)] for feed in self.feeds if id(feed.symbol) in self._numbers}
 
-    def is_on_numpy(self, host: bool, passed: Sequence[Variable] = ()) -> bool:
+    def is_on_numpy(self, host: bool, variable_args: Sequence[Variable] = ()) -> bool:
         """Whether a call runs on NumPy: where XLA cannot, or where that was chosen or is faster.
 
         `host`: its arguments are in the memory of the processor. What is on another device stays there.
@@ -385,7 +389,7 @@ class Program:
         if not placement.places:
             return True
         slots = chain(self.plan.kept, self.plan.donated)
-        storages = [storage for _, storage, _ in slots] + [variable.storage for variable in passed]
+        storages = [storage for _, storage, _ in slots] + [variable.storage for variable in variable_args]
         return chosen() is None and all(storage.is_on_host() for storage in storages)
 
     def run_on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -450,7 +454,7 @@ class Program:
     def launch(
         self,
         given: Sequence[Any],
-        passed: Sequence[Variable],
+        variable_args: Sequence[Variable],
         changing: Sequence[Storage],
         results: list[Any],
         mode: checks.Mode,
@@ -460,7 +464,7 @@ class Program:
         get their new values. All of that happens, or nothing. Returns the arrays.
         """
         loan = Loan()
-        arrays = self.arrays(given, passed, loan, on_numpy)
+        arrays = self.arrays(given, variable_args, loan, on_numpy)
         if on_numpy:
             results += self.run_on_numpy(arrays)
             commit(changing, self.new_values(results, len(changing)))
@@ -503,10 +507,10 @@ for _function in control.FUNCTIONS:
 _replaying.island = run_island
 
 
-def _outside(feed: Feed, passed: Sequence[Variable]) -> Any:
+def _outside(feed: Feed, variable_args: Sequence[Variable]) -> Any:
     """What an input is in the graph that is being traced around the program."""
     if feed.kind == "variable":
-        return peek(bound(feed.value, passed)).array
+        return peek(bound(feed.value, variable_args)).array
     graph = current_graph() if feed.kind == "per_call" else None
     return feed.value if graph is None else graph.per_call_input(feed.symbol.shape, feed.symbol.dtype, feed.value)
 

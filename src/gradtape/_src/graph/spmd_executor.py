@@ -262,18 +262,23 @@ class SpmdExecutor:
 
     # -- calling -----------------------------------------------------------------------------------------------------
     def run(
-        self, given: Sequence[Any], passed: Sequence[Variable], changing: Sequence[Storage], mode: Mode, host: bool
+        self,
+        given: Sequence[Any],
+        variable_args: Sequence[Variable],
+        changing: Sequence[Storage],
+        mode: Mode,
+        host: bool,
     ) -> list[Any]:
         """What the program gives, without the new values of variables, which are stored: those of all, or of none."""
         results: list[Any] = []
         with updating():
-            arrays = self._arrays(given, passed)
+            arrays = self._arrays(given, variable_args)
             if self.layout.workers == 1:
                 self._launch(arrays, results, mode)
             else:
                 self._launch_with_others(arrays, results, mode)
             if mode and int(np.asarray(results[-1].addressable_data(0))):
-                raise self._failure(given, passed)
+                raise self._failure(given, variable_args)
             self._commit_others(changing, results, host, bool(self._donated) or not mode)
         return [self._value(out, results, host) for out in self._results]
 
@@ -327,11 +332,11 @@ class SpmdExecutor:
         part = np.asarray(array) if host else array
         return part if out.lane is None or out.symbol.shape else part[0]
 
-    def _failure(self, given: Sequence[Any], passed: Sequence[Variable]) -> Exception:
+    def _failure(self, given: Sequence[Any], variable_args: Sequence[Variable]) -> Exception:
         """The error of a check that failed, which NumPy raises when it computes the same."""
         program = self._program
         try:
-            program.run_on_numpy(program.arrays(given, passed, None, on_numpy=True))
+            program.run_on_numpy(program.arrays(given, variable_args, None, on_numpy=True))
         except Exception as error:
             return error
         where = ", in another process, whose error names it" if self.layout.workers > 1 else ""
@@ -358,19 +363,19 @@ class SpmdExecutor:
         flat = [feed.value.storage for _, i in variables for feed in i.feeds] if fixed else None
         return variables, others, flat
 
-    def _arrays(self, given: Sequence[Any], passed: Sequence[Variable]) -> list[Any]:
+    def _arrays(self, given: Sequence[Any], variable_args: Sequence[Variable]) -> list[Any]:
         arrays: list[Any] = [None] * len(self.inputs)
         variables, others, flat = self._plan
         if flat is None or list(map(buffer_of, flat)) != self._expected or not self._mirrors:
             self._mirrors = [None] * len(self.inputs)  # type: ignore[list-item]
             for slot, i in variables:
-                self._mirrors[slot] = self._mirrored([bound(feed.value, passed).storage for feed in i.feeds])
+                self._mirrors[slot] = self._mirrored([bound(feed.value, variable_args).storage for feed in i.feeds])
             self._expected = [] if flat is None else list(map(buffer_of, flat))
         for slot, _ in variables:
             arrays[slot] = self._mirrors[slot].whole
         hosts: list[tuple[int, Any, Any]] = []  # what one call of JAX brings to the devices
         for slot, i in others:
-            arrays[slot] = self._input(slot, i, given, passed, hosts)
+            arrays[slot] = self._input(slot, i, given, variable_args, hosts)
         if hosts:
             moved = jax.device_put([value for _, value, _ in hosts], [sharding for _, _, sharding in hosts])
             for (slot, _, _), array in zip(hosts, moved, strict=True):
@@ -389,12 +394,12 @@ class SpmdExecutor:
         return jax.make_array_from_single_device_arrays(np.shape(copies[0]), self._everywhere, blocks)
 
     def _input(
-        self, slot: int, given: Input, arguments: Sequence[Any], passed: Sequence[Variable], hosts: list[Any]
+        self, slot: int, given: Input, arguments: Sequence[Any], variable_args: Sequence[Variable], hosts: list[Any]
     ) -> Any:
         """The array of an input; what is in the memory of the host is added to a list instead."""
         if slot in self._constants:
             return self._constants[slot]
-        values = [self._fed(feed, arguments, passed) for feed in given.feeds]
+        values = [self._fed(feed, arguments, variable_args) for feed in given.feeds]
         in_memory = self.layout.workers == 1 and all(type(value) is np.ndarray for value in values)
         if in_memory and any(feed.kind != "array" for feed in given.feeds):
             hosts.append((slot, _as_one(values) if given.kind == "lane" else values[0], self._sharding(given)))
@@ -407,12 +412,12 @@ class SpmdExecutor:
             self._constants[slot] = array
         return array
 
-    def _fed(self, feed: Feed, arguments: Sequence[Any], passed: Sequence[Variable]) -> Any:
+    def _fed(self, feed: Feed, arguments: Sequence[Any], variable_args: Sequence[Variable]) -> Any:
         program = self._program
         if program.is_explicit(feed):
             return arguments[program.number_of(feed)]
         if feed.kind == "variable":
-            return bound(feed.value, passed).storage.lend(keep=True)
+            return bound(feed.value, variable_args).storage.lend(keep=True)
         return feed.value() if feed.kind == "per_call" else feed.value
 
     def _stacked(self, parts: Sequence[Any]) -> Any:

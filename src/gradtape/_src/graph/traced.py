@@ -58,7 +58,7 @@ class Traced:
 
     Where it was traced for unknown dimensions a call says their sizes: its arguments do, or, for a second program,
     the call that it is the derivative of. Within the trace that they belong to there are none to say. The same holds
-    for variables among the arguments: a call says in `passed` which they are, by number.
+    for variables among the arguments: a call says in `variable_args` which they are, by number.
     """
 
     def __init__(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
@@ -87,7 +87,7 @@ class Traced:
 
     # -- calling -----------------------------------------------------------------------------------------------------
     def __call__(
-        self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None = None, passed: Sequence[Variable] = ()
+        self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None = None, variable_args: Sequence[Variable] = ()
     ) -> list[Tensor]:
         """Run the program. `host`: results are NumPy arrays, otherwise they stay where the program ran.
 
@@ -98,18 +98,18 @@ class Traced:
         if self.unknown:
             sizes = tuple([(name, tensors[i].array.shape[axis]) for name, (i, axis) in self.unknown.items()])
         if current_graph() is not None:
-            return self._called_within(tensors, sizes, passed)
+            return self._called_within(tensors, sizes, variable_args)
         if recorders:
-            for variable in [bound(v, passed) for v in self.variables] if passed else self.variables:
+            for variable in [bound(v, variable_args) for v in self.variables] if variable_args else self.variables:
                 notice_reading(variable)
-            uids = self.outer_uids(tensors, passed)
+            uids = self.outer_uids(tensors, variable_args)
             wanted = tuple([i for i, uid in enumerate(uids) if tracked_shape(uid, recorders) is not None])
         if not wanted or self._crosses_processes:
             in_parts = self.in_parts if host else None
             program = self.plain if in_parts is None else in_parts.program
             if sizes is not None:
                 program = program.with_sizes(sizes)
-            results = self._executed(program, [t.array for t in tensors], host, passed)
+            results = self._executed(program, [t.array for t in tensors], host, variable_args)
             found = list(map(wrap, results)) if in_parts is None else in_parts(results)
             if wanted:
                 record(recorders, ACROSS_PROCESSES, uids, tuple(found), (), {})
@@ -119,14 +119,14 @@ class Traced:
         higher = several or recorders[0].persistent  # TensorFlow then prepares for derivatives of higher order
         if several and self.graph.needs_numpy:
             derivative.check_second()  # while the code can still run eagerly instead
-        results = self.run(derivative.program, [t.array for t in tensors], host, sizes, passed)
+        results = self.run(derivative.program, [t.array for t in tensors], host, sizes, variable_args)
         count = len(self.outputs)
         outputs = tuple([wrap(value) for value in results])
         attrs = {
             "derivative": derivative,
             "host": host,
             "sizes": sizes,
-            "passed": passed,
+            "variable_args": variable_args,
             "keeps_residuals": several,
             "nested": uids if higher else (),
         }
@@ -134,7 +134,7 @@ class Traced:
         return list(outputs[:count])
 
     def _called_within(
-        self, tensors: Sequence[Tensor], sizes: Sizes | None, passed: Sequence[Variable]
+        self, tensors: Sequence[Tensor], sizes: Sizes | None, variable_args: Sequence[Variable]
     ) -> list[Tensor]:
         """Become a part of another trace. Its derivative is traced on demand, from the same inputs: what is
         then computed a second time is the same in the same program, and XLA computes it once. Where variables change
@@ -142,15 +142,22 @@ class Traced:
         """
         self._refuse_across_processes("A function within a function")
         recorders = active_recorders()
-        uids = self.outer_uids(tensors, passed)
+        uids = self.outer_uids(tensors, variable_args)
         if self._changing and self.graph.outer is None:
             wanted = tuple([i for i, uid in enumerate(uids) if tracked_shape(uid, recorders) is not None])
             if wanted:
                 derivative = self.derivative(wanted, modes=modes_of(recorders))
-                return self.with_residuals(tensors, derivative, sizes, passed)[0]
-        arrays = self.run(self.plain, [t.array for t in tensors], False, sizes, passed)
+                return self.with_residuals(tensors, derivative, sizes, variable_args)[0]
+        arrays = self.run(self.plain, [t.array for t in tensors], False, sizes, variable_args)
         outputs = tuple([wrap(value) for value in arrays])
-        record(recorders, PART, uids, outputs, tuple(tensors), {"traced": self, "sizes": sizes, "passed": passed})
+        record(
+            recorders,
+            PART,
+            uids,
+            outputs,
+            tuple(tensors),
+            {"traced": self, "sizes": sizes, "variable_args": variable_args},
+        )
         return list(outputs)
 
     def with_residuals(
@@ -158,21 +165,21 @@ class Traced:
         tensors: Sequence[Tensor],
         derivative: Derivative,
         sizes: Sizes | None = None,
-        passed: Sequence[Variable] = (),
+        variable_args: Sequence[Variable] = (),
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Call it within a trace, for a derivative that is computed immediately: results and residuals."""
-        results = self.run(derivative.program, [t.array for t in tensors], False, sizes, passed)
+        results = self.run(derivative.program, [t.array for t in tensors], False, sizes, variable_args)
         outputs = tuple([wrap(value) for value in results])
         count = len(self.outputs)
         attrs = {
             "derivative": derivative,
             "host": False,
             "sizes": sizes,
-            "passed": passed,
+            "variable_args": variable_args,
             "keeps_residuals": True,
             "nested": (),
         }
-        record(active_recorders(), CALL, self.outer_uids(tensors, passed), outputs, outputs[count:], attrs)
+        record(active_recorders(), CALL, self.outer_uids(tensors, variable_args), outputs, outputs[count:], attrs)
         return list(outputs[:count]), list(outputs[count:])
 
     @cached_property
@@ -187,12 +194,12 @@ class Traced:
         with self._building:  # it adds to the graph
             return InParts(self)
 
-    def outer_uids(self, tensors: Sequence[Tensor], passed: Sequence[Variable]) -> tuple[int, ...]:
+    def outer_uids(self, tensors: Sequence[Tensor], variable_args: Sequence[Variable]) -> tuple[int, ...]:
         """The uids outside of all that a tape there may watch."""
         captured: Sequence[int] = self.captured
-        if passed:
+        if variable_args:
             places = self.graph.variable_params
-            captured = [passed[places[uid].number].uid if uid in places else uid for uid in captured]
+            captured = [variable_args[places[uid].number].uid if uid in places else uid for uid in captured]
         return (*[t.uid for t in tensors], *captured)
 
     @property
@@ -240,27 +247,29 @@ class Traced:
         arrays: Sequence[Any],
         host: bool,
         sizes: Sizes | None = None,
-        passed: Sequence[Variable] = (),
+        variable_args: Sequence[Variable] = (),
     ) -> list[Any]:
         """Results and residuals; variables get their new values. Within a trace it becomes a part of that."""
         if sizes is not None:
             program = program.with_sizes(sizes)
         graph = current_graph()
         if graph is None:
-            return self._executed(program, arrays, host, passed)
+            return self._executed(program, arrays, host, variable_args)
         if graph.root is not self.graph.root:
             graph.include(self.graph.root)
-        inside = list(call("inline", tuple(program.operands(arrays, passed)), {"program": program}))
+        inside = list(call("inline", tuple(program.operands(arrays, variable_args)), {"program": program}))
         for variable in reversed(self._changing):
             value = inside.pop()
             if self.graph.outer is None:  # `switch`, `scan` and `while_loop` have it among their results
-                store(bound(variable, passed), value)
+                store(bound(variable, variable_args), value)
         return inside
 
-    def _executed(self, program: Program, arrays: Sequence[Any], host: bool, passed: Sequence[Variable]) -> list[Any]:
+    def _executed(
+        self, program: Program, arrays: Sequence[Any], host: bool, variable_args: Sequence[Variable]
+    ) -> list[Any]:
         """Results and residuals of an eager call, by the executor that is chosen or faster."""
-        changing = [bound(v, passed).storage for v in self._changing] if passed else self._storages
-        on_numpy = program.is_on_numpy(host, passed)
+        changing = [bound(v, variable_args).storage for v in self._changing] if variable_args else self._storages
+        on_numpy = program.is_on_numpy(host, variable_args)
         tier = program.tier
         began = 0.0
         results: Sequence[Any]
@@ -269,11 +278,11 @@ class Traced:
             began = perf_counter()
         try:
             if on_numpy and not changing:  # a check that fails raises
-                results = program.run_on_numpy(program.arrays(arrays, passed, None, True))
+                results = program.run_on_numpy(program.arrays(arrays, variable_args, None, True))
             elif on_numpy:
-                results = self._launched(program, arrays, passed, changing, NONE, on_numpy)
+                results = self._launched(program, arrays, variable_args, changing, NONE, on_numpy)
             else:
-                results = self._placed(program, arrays, host, passed, changing)
+                results = self._placed(program, arrays, host, variable_args, changing)
         except (RuntimeError, ValueError) as error:  # JAX has both
             kind, _, sentence = str(error).partition(": ")
             if kind != "RESOURCE_EXHAUSTED":
@@ -293,32 +302,34 @@ class Traced:
         program: Program,
         arrays: Sequence[Any],
         host: bool,
-        passed: Sequence[Variable],
+        variable_args: Sequence[Variable],
         changing: Sequence[Storage],
     ) -> Sequence[Any]:
         """What XLA gives, on the devices of all replicas, on the device that is chosen, or where the arrays are."""
         if self.graph.replicas is not None:
             if (over_replicas := program.over_replicas) is not None:
-                return over_replicas.run(arrays, passed, changing, program.modes[over_replicas.on_processor], host)
+                return over_replicas.run(
+                    arrays, variable_args, changing, program.modes[over_replicas.on_processor], host
+                )
             self._refuse_across_processes(f"A program ({program.undivided})")
         if processes.is_of_several(chain(arrays, (storage.newest() for storage in changing))):
             mode = program.modes[program.xla.default_is_processor]
-            return processes.together(lambda: self._launched(program, arrays, passed, changing, mode, False))
+            return processes.together(lambda: self._launched(program, arrays, variable_args, changing, mode, False))
         processor = program.xla.default_is_processor
         if host and not processor:
             with program.xla.on_processor():
-                return self._launched(program, arrays, passed, changing, program.modes[True], False)
+                return self._launched(program, arrays, variable_args, changing, program.modes[True], False)
         target = chosen() if placement.places else None
         if target is not None:
             with program.xla.on_device(target):
-                return self._launched(program, arrays, passed, changing, program.modes[processor], False)
-        return self._launched(program, arrays, passed, changing, program.modes[processor], False)
+                return self._launched(program, arrays, variable_args, changing, program.modes[processor], False)
+        return self._launched(program, arrays, variable_args, changing, program.modes[processor], False)
 
     def _launched(
         self,
         program: Program,
         arrays: Sequence[Any],
-        passed: Sequence[Variable],
+        variable_args: Sequence[Variable],
         changing: Sequence[Storage],
         mode: Mode,
         on_numpy: bool,
@@ -328,10 +339,10 @@ class Traced:
         if not changing:
             if calls_back:
                 with effects():
-                    given = program.arrays(arrays, passed)
+                    given = program.arrays(arrays, variable_args)
                     found = program.xla(given, mode)
             else:
-                given = program.arrays(arrays, passed, None, on_numpy)
+                given = program.arrays(arrays, variable_args, None, on_numpy)
                 found = program.run_on_numpy(given) if on_numpy else program.xla(given, mode)
             if not mode:
                 return found
@@ -349,9 +360,9 @@ class Traced:
                 changing[i].committed()
             if calls_back:
                 with effects():
-                    given = program.launch(arrays, passed, stored, launched, mode, on_numpy)
+                    given = program.launch(arrays, variable_args, stored, launched, mode, on_numpy)
             else:
-                given = program.launch(arrays, passed, stored, launched, mode, on_numpy)
+                given = program.launch(arrays, variable_args, stored, launched, mode, on_numpy)
             failed = np.asarray(launched[end]) if mode else None
             if failed:  # then the program has given variables their old values, if it had their memory
                 for position, slot in program.restored:

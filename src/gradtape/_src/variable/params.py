@@ -105,6 +105,6 @@ def stored(variable: Variable) -> Variable:
 register_converter(VariableParam, VariableParam._read)
 
 
-def bound(variable: Variable, passed: Sequence[Variable]) -> Variable:
+def bound(variable: Variable, variable_args: Sequence[Variable]) -> Variable:
     """A variable of a program in a call that passes these: what stands for an argument is one of them."""
-    return passed[variable.number] if passed and isinstance(variable, VariableParam) else variable
+    return variable_args[variable.number] if variable_args and isinstance(variable, VariableParam) else variable
