@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import threading
+import weakref
 from math import prod
 
 import numpy as np
@@ -330,3 +331,16 @@ def test_values_and_gradients_of_the_op_table_in_blocks(row, monkeypatch):
         for a, b in zip(found, expected, strict=True):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_job_that_is_done_holds_no_arrays():
+    """A helper may find it in its queue long after it is done."""
+    x = np.zeros(3)
+    job = threads._Job(lambda i, x=x: x.__setitem__(i, 1.0), 3, helpers=1)
+    gone = weakref.ref(x)
+    job.run_share()
+    assert x.tolist() == [1.0] * 3
+    job.finish()
+    del x
+    assert gone() is None
+    job.help()  # too late: nothing is left to do

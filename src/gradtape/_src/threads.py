@@ -58,8 +58,9 @@ def _cores() -> int:
 class _Job:
     """Calls of a function that several threads share."""
 
-    def __init__(self, work: Callable[[int], Any], count: int) -> None:
+    def __init__(self, work: Callable[[int], Any], count: int, helpers: int) -> None:
         self._work, self._count = work, count
+        self._contexts = [contextvars.copy_context() for _ in range(helpers)]
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._helpers, self._closed = 0, False
@@ -74,12 +75,13 @@ class _Job:
                 return
             self._work(i)
 
-    def help(self, context: contextvars.Context) -> None:
-        """Take part, in a helper; the context has NumPy's handling of floating-point errors."""
+    def help(self) -> None:
+        """Take part, in a helper, in a context with NumPy's handling of floating-point errors."""
         with self._lock:
             if self._closed:
                 return
             self._helpers += 1
+            context = self._contexts.pop()
         try:
             context.run(self.run_share)
         except BaseException as error:
@@ -93,12 +95,21 @@ class _Job:
         return self._closed and not self._helpers
 
     def finish(self) -> None:
-        """Wait for the helpers that are still at work. Those that have not begun will not."""
+        """Wait for the helpers that are still at work. Those that have not begun will not.
+
+        On a busy machine they find the job in their queue much later: it lets go of what it has of arrays and tapes.
+        """
         self._count = 0
         with self._lock:
             self._closed, waits = True, self._helpers > 0
         if waits:
             self._done.acquire()
+        self._work = _no_work
+        self._contexts.clear()
+
+
+def _no_work(_: int) -> None:
+    """What a job that is done has to do."""
 
 
 class _Pool:
@@ -108,7 +119,7 @@ class _Pool:
         from queue import SimpleQueue  # with the first job, not with the package
 
         self.generation = forks.generation
-        self._jobs: SimpleQueue[tuple[_Job, contextvars.Context]] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._size = 0
 
     def offer(self, job: _Job, helpers: int) -> None:
@@ -117,14 +128,12 @@ class _Pool:
             self._size += 1
             threading.Thread(target=self._help, name=f"gradtape-helper-{self._size}", daemon=True).start()
         for _ in range(helpers):
-            self._jobs.put((job, contextvars.copy_context()))
+            self._jobs.put(job)
 
     def _help(self) -> None:
         background.append(None)
         while True:
-            job, context = self._jobs.get()
-            job.help(context)
-            del job, context  # they hold arrays
+            self._jobs.get().help()
 
 
 _pool: _Pool | None = None
@@ -141,7 +150,7 @@ def run(work: Callable[[int], Any], count: int) -> None:
     pool = _pool
     if pool is None or pool.generation != forks.generation:
         pool = _pool = _Pool()
-    job = _Job(work, count)
+    job = _Job(work, count, helpers)
     try:
         pool.offer(job, helpers)
         job.run_share()
