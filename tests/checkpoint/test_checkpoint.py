@@ -17,6 +17,7 @@ import pytest
 
 import gradtape as tf
 from gradtape._src.checkpoint import state, tracking
+from gradtape._src.devices import get_graph_mode
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.variable import deferred_restores
 
@@ -484,6 +485,47 @@ def test_variables_read_before_they_are_attached(saved):
     assert v.numpy().tolist() == [0.0]
     m.w = v
     assert v.numpy().tolist() == [1.0]
+
+
+@pytest.fixture(params=["numpy", "lazy", "xla"])
+def engine(request):
+    """What eager code computes with."""
+    if request.param == "xla":
+        pytest.importorskip("jax")
+    before = get_graph_mode()
+    tf.config.set_engine("xla" if request.param == "xla" else "numpy")
+    tf.config.set_graph_mode("auto" if request.param == "lazy" else "off")
+    yield request.param
+    tf.config.set_engine("numpy")
+    tf.config.set_graph_mode(before)
+
+
+class Hidden:
+    """Tells nobody of what is attached to it, as the objects of Keras do."""
+
+    def __init__(self):
+        self.parts = {}
+
+    def _trackable_children(self):
+        return self.parts
+
+
+@pytest.mark.parametrize("how", ["eager", "function"])
+def test_the_first_read_has_the_restored_value(tmp_path, engine, how):
+    """Of every engine, also of the variable that was created last."""
+    source = Hidden()
+    source.parts = {"a": tf.Variable([1.0, 2.0]), "b": tf.Variable([3.0, 4.0])}
+    path = tf.train.Checkpoint(hidden=source).save(tmp_path / "ckpt")
+    target = Hidden()
+    status = tf.train.Checkpoint(hidden=target).restore(path)
+    for name in ("a", "b"):
+        target.parts[name] = tf.Variable(tf.zeros([2]) + 0.0)
+
+    def total():
+        return target.parts["b"] + target.parts["a"]
+
+    assert (tf.function(total) if how == "function" else total)().numpy().tolist() == [4.0, 6.0]
+    status.assert_consumed()
 
 
 def test_parts_outlive_the_checkpoint_and_the_status(saved):

@@ -125,6 +125,39 @@ def test_checkpoints_restore_every_copy(two, tmp_path):
     assert float(plain) == 3.0
 
 
+def trained_on(strategy, folder, steps, path=None):
+    """Losses of a model and an optimizer, which is built in its first step: restored, if there is a checkpoint."""
+    with strategy.scope():
+        w = tf.Variable([[0.5], [-1.0]])
+        optimizer = tf.keras.optimizers.Adam(0.1)
+        checkpoint = tf.train.Checkpoint(w=w, optimizer=optimizer)
+    if path:
+        checkpoint.restore(path)
+
+    def replica():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(tf.constant([[1.0, 2.0], [3.0, 4.0]]) @ w)) / strategy.num_replicas_in_sync
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return loss
+
+    @tf.function
+    def step():
+        return strategy.reduce("sum", strategy.run(replica), axis=None)
+
+    losses = [float(step()) for _ in range(steps)]
+    return losses, checkpoint.save(folder / "ckpt")
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_an_optimizer_is_restored_before_it_is_built(replicas, tmp_path):
+    """Its variables, which the first step creates, have their restored values in that step."""
+    strategy = strategy_over(replicas)
+    expected, _ = trained_on(strategy, tmp_path, 6)
+    first, path = trained_on(strategy, tmp_path, 3)
+    rest, _ = trained_on(strategy, tmp_path, 3, path)
+    assert first + rest == pytest.approx(expected, rel=1e-6)
+
+
 def test_scatters_follow_the_aggregation(two):
     with two.scope():
         v = tf.Variable([0.0, 0.0, 0.0], aggregation=SUM)
@@ -230,6 +263,26 @@ def test_an_error_ends_the_threads_of_all_replicas(two):
         if thread.name.startswith("replica"):
             thread.join(10.0)
     assert threading.active_count() == before
+
+
+def test_a_replica_that_ends_does_not_wait_in_a_finally_block(two):
+    def replica():
+        context = tf.distribute.get_replica_context()
+        try:
+            context.merge_call(lambda strategy: None)
+            if int(replica_number()) == 0:
+                raise KeyError("first")
+            context.merge_call(lambda strategy: None)
+        finally:
+            if int(replica_number()) == 1:
+                context.merge_call(lambda strategy: None)
+
+    with pytest.raises(KeyError, match="first"):
+        two.run(replica)
+    left = [thread for thread in threading.enumerate() if thread.name.startswith("replica")]
+    for thread in left:
+        thread.join(10.0)
+    assert not any(thread.is_alive() for thread in left)
 
 
 def test_a_merge_in_a_loop_of_a_program_is_refused(two):

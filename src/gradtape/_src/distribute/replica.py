@@ -252,8 +252,9 @@ class _Thread:
                 "synchronization point in the body. Move the synchronization out of it."
             )
         self.merging = (function, args, kwargs)
-        self._paused.release()
-        self._resume.acquire()
+        if not self._abandoned:  # in a `finally` block of a replica that ends, there is nothing to wait for
+            self._paused.release()
+            self._resume.acquire()
         if self._abandoned:
             raise _Abandoned
         return self._merged

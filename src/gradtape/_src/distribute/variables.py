@@ -340,7 +340,7 @@ def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> D
             if not number:  # the others begin with its value, and a callable initial value is called once
                 with tracing(None):
                     value = strategy.extended.initial_value(abstract_value(copy))
-                    copy.assign(value)
+                    copy.storage.begin_with(value)
                 given |= {"initial_value": value, "dtype": None}
     whole._copies, whole._strategy = tuple(copies), strategy
     return whole

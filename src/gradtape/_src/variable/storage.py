@@ -94,27 +94,36 @@ class LaneBuffer:
         return self._read[1]
 
 
+class Unread:
+    """The initial value of a variable that was created while restores were deferred: the first read runs them."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class Storage:
     """The value of one variable.
 
     tensor   the value as eager code reads it, with the variable's uid; None where only the buffer has it
-    _buffer  the value as a compiled program left it, or `Uncommitted`; None after an assignment by eager code
+    _buffer  the value as a compiled program left it, `Uncommitted` or `Unread`; None after an assignment by eager code
     _aliased whether the buffer is also visible elsewhere: a program may write into a copy of it only
 
-    Where tensor and buffer are there, they are equal. A NumPy array in `_buffer` is the initial value of a variable
-    that was created while restores were deferred: the first read runs them.
+    Where tensor and buffer are there, they are equal.
     """
 
     __slots__ = ("_aliased", "_buffer", "tensor", "uid")
 
     tensor: Tensor | None
+    _buffer: Any
 
     def __init__(self, uid: int, value: Any, unread: bool = False) -> None:
         """With `unread` there is no tensor until the value is read."""
         prepare(getattr(value, "nbytes", 0))
         self.uid = uid
         self.tensor = None if unread else self.reading(value)
-        self._buffer, self._aliased = value if unread else None, unread
+        self._buffer, self._aliased = Unread(value) if unread else None, unread
 
     def reading(self, value: Any) -> Tensor:
         """A tensor with the variable's uid: what ops on the variable take and tapes record."""
@@ -122,6 +131,13 @@ class Storage:
         tensor.array = value
         tensor.uid = self.uid
         return tensor
+
+    def begin_with(self, value: Any) -> None:
+        """Replace the initial value. A restore that is deferred still waits for the first read."""
+        if type(self._buffer) is Unread:
+            self._buffer = Unread(value)
+        else:
+            self.store(value)
 
     # -- eager code --------------------------------------------------------------------------------------------------
     def store(self, value: Any) -> None:
@@ -150,8 +166,8 @@ class Storage:
         value = self._buffer if tensor is None else tensor.array
         if value is None or type(value) is Uncommitted:  # None: another thread is between clearing one and setting one
             with updating():
-                return self.committed() if self.tensor is None else self.tensor.array
-        return value
+                value = self.committed() if self.tensor is None else self.tensor.array
+        return value.value if type(value) is Unread else value
 
     def is_on_host(self) -> bool:
         """Whether the value is in the memory of the processor."""
@@ -161,7 +177,7 @@ class Storage:
     def is_donated(self) -> bool:
         """Whether a running program has the memory, and the value is nowhere."""
         buffer: Any = self.committed()
-        return self.tensor is None and type(buffer) is not ndarray and bool(buffer.is_deleted())
+        return self.tensor is None and type(buffer) not in (ndarray, Unread) and bool(buffer.is_deleted())
 
     def fetch(self) -> Tensor:
         """The value for eager code: a copy of what a program left on the host, because the next one writes there."""
@@ -169,11 +185,11 @@ class Storage:
             if self.tensor is not None:  # another thread was faster
                 return self.tensor
             value = self.committed()
-            if type(value) is ndarray:
-                return self._restored(value)
+            if type(value) is Unread:
+                return self._restored(value.value)
             if type(value) is LaneBuffer:  # which the next program replaces: the tensor is not kept here
                 return value.tensor(self.reading)
-            if on_host(value):
+            if type(value) is ndarray or on_host(value):
                 value = np.array(value)
             else:
                 self._aliased = True  # the tensor and the buffer are one
@@ -181,7 +197,7 @@ class Storage:
             self.tensor = tensor = self.reading(value)
             return tensor
 
-    def _restored(self, value: ndarray) -> Tensor:
+    def _restored(self, value: Any) -> Tensor:
         """The first read of a variable that was created while restores were deferred: one may assign to it."""
         self.store(value)
         for restore in tuple(deferred_restores):
@@ -231,7 +247,7 @@ class Storage:
     def lend(self, keep: bool) -> Any:
         """The array for a compiled program, which may write into it unless `keep`."""
         buffer = self.committed()
-        if buffer is None or type(buffer) is ndarray:
+        if buffer is None or type(buffer) in (ndarray, Unread):
             tensor = self.tensor
             value = settled((self.fetch() if tensor is None else tensor).array)
             return value if keep or type(value) is ndarray else value.copy()

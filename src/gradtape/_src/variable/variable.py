@@ -235,7 +235,7 @@ class Variable(IndexedUpdates, Operators):
         self._constraint, self._synchronization, self._aggregation = constraint, synchronization, aggregation
         if type(synchronization) is not VariableSynchronization or type(aggregation) is not VariableAggregation:
             self._synchronization, self._aggregation = _modes(synchronization, aggregation, name)
-        unread = local or (bool(deferred_restores) and type(value) is ndarray)
+        unread = local or bool(deferred_restores)
         self.storage = Storage(self.uid, value, unread)
         if local:
             assert graph is not None
