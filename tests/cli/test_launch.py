@@ -12,12 +12,14 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 import gradtape as tf
-from gradtape._src.cli.launch import free_ports, parsed
+from gradtape._src.cli.launch import Group, free_ports, parsed
 from gradtape._src.cli.main import main
+from gradtape._src.cli.rendezvous import Server
 
 COMMAND = [sys.executable, "-m", "gradtape", "launch"]
 
@@ -190,6 +192,44 @@ def test_output_goes_to_files(tmp_path):
     done = launched(tmp_path, WHO + "print('I am', index)", "--logs", str(tmp_path / "logs"))
     assert (done.returncode, done.stdout) == (0, "[0] I am 0\n")
     assert [(tmp_path / "logs" / f"worker-{i}.log").read_text() for i in (0, 1)] == ["I am 0\n", "I am 1\n"]
+
+
+def test_files_that_cannot_be_written(tmp_path, capfd):
+    """Nothing starts where there is no folder, and where one process cannot start, the others end."""
+    (tmp_path / "file").write_text("")
+    assert main(["launch", "--logs", str(tmp_path / "file"), "x.py"]) == 2
+    assert "--logs needs a folder" in capfd.readouterr().err
+    script = tmp_path / "script.py"
+    script.write_text("import time\ntime.sleep(100)")
+    (tmp_path / "logs" / "worker-1.log").mkdir(parents=True)
+    plan = parsed(["--logs", str(tmp_path / "logs"), str(script)], {})
+    started = []
+    with mock.patch.object(subprocess, "Popen", side_effect=recording(started)), pytest.raises(IsADirectoryError):
+        Group(plan, [["127.0.0.1:1", "127.0.0.1:2"]], 0)
+    assert [process.poll() is not None for process in started] == [True]
+
+
+def recording(started):
+    """`subprocess.Popen`, which adds its processes to a list."""
+    popen = subprocess.Popen
+
+    def start(*args, **kwargs):
+        started.append(popen(*args, **kwargs))
+        return started[-1]
+
+    return start
+
+
+def test_messages_that_come_together_are_all_read():
+    """A launcher whose processes have failed may join the next round at once."""
+    server = Server(0, 1)
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+            connection.sendall(b'{"node": 0, "code": 1}\n{"node": 0, "join": ["a:1"]}\n')
+            lines = connection.makefile("r", encoding="utf-8")
+            assert [json.loads(lines.readline()) for _ in range(2)] == [{"stop": 1}, {"begin": [["a:1"]]}]
+    finally:
+        server.close()
 
 
 def test_other_signals_do_not_end_the_group(tmp_path):

@@ -142,6 +142,16 @@ def test_a_preempted_program_continues(tmp_path):
         signal.signal(signal.SIGTERM, before)
 
 
+def test_all_watchers_notice_a_signal():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        watchers = [experimental.PreemptionWatcher() for _ in range(3)]
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert [watcher.preemption_message is not None for watcher in watchers] == [True] * 3
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_a_server_is_a_task_and_runs_nothing():
     with pytest.raises(tf.errors.InternalError, match='Job "ps" was not defined in cluster'):
         tf.distribute.Server({"worker": ["localhost:22222"]}, "ps", 0, start=False)

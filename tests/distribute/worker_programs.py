@@ -110,6 +110,23 @@ def values_that_all_processes_have_are_not_exchanged(strategy):
     assert dtensor.relayout(x, dtensor.Layout.replicated(mesh, rank=1)).numpy().tolist() == [5.0, 6.0]
 
 
+def each_process_packs_its_own_shards(strategy):
+    mesh = dtensor.create_distributed_mesh([("x", strategy.num_replicas_in_sync)])
+    worker = strategy.cluster_resolver.task_id
+    packed = dtensor.pack([tf.constant([1.0, 2.0]) + 2.0 * worker], dtensor.Layout(["x"], mesh))
+    assert [part.numpy().tolist() for part in dtensor.unpack(packed)] == [[1.0 + 2 * worker, 2.0 + 2 * worker]]
+    assert dtensor.relayout(packed, dtensor.Layout.replicated(mesh, 1)).numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def means_of_integers_are_those_of_one_process(strategy):
+    def mean():
+        parts = strategy.run(lambda: tf.constant([1, 2]) + tf.cast(2 * number(), tf.int32))
+        return strategy.reduce("mean", parts, axis=0)
+
+    for found in (mean(), tf.function(mean)()):
+        assert (found.dtype, float(found)) == (tf.float64, 2.5)
+
+
 PROGRAMS = (
     predictions_are_those_of_all_rows,
     a_reduction_over_processes_has_no_derivative,
@@ -117,6 +134,8 @@ PROGRAMS = (
     parts_may_have_different_sizes,
     a_failed_check_is_an_error_in_all_processes,
     values_that_all_processes_have_are_not_exchanged,
+    each_process_packs_its_own_shards,
+    means_of_integers_are_those_of_one_process,
 )
 
 if __name__ == "__main__":

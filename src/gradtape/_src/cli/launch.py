@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,6 +88,8 @@ def main(arguments: Sequence[str]) -> int:
         print(HELP, end="")
         return 0
     plan = parsed(list(arguments), os.environ)
+    if plan.logs is not None:
+        _make_folder(plan.logs)
     server = Server(plan.port, plan.nodes) if plan.nodes > 1 and plan.node == 0 else None
     node = Node(plan.host, plan.port, plan.node) if plan.nodes > 1 else None
     try:
@@ -196,17 +198,24 @@ class Group:
         first = sum(map(len, addresses[: plan.node]))
         self._processes: list[subprocess.Popen[bytes]] = []
         self._readers: list[threading.Thread] = []
-        for index in range(first, first + plan.processes):
-            config = {"cluster": {"worker": everywhere}, "task": {"type": "worker", "index": index}}
-            environment = {
-                **os.environ,
-                "TF_CONFIG": json.dumps(config),
-                "GRADTAPE_RESTART": str(restart),
-                "GRADTAPE_PROGRESS": "1" if index == 0 else "0",
-            }
-            self._start(plan, index, environment)
+        self._files = ExitStack()
+        try:
+            for index in range(first, first + plan.processes):
+                config = {"cluster": {"worker": everywhere}, "task": {"type": "worker", "index": index}}
+                environment = {
+                    **os.environ,
+                    "TF_CONFIG": json.dumps(config),
+                    "GRADTAPE_RESTART": str(restart),
+                    "GRADTAPE_PROGRESS": "1" if index == 0 else "0",
+                }
+                self._start(plan, index, environment)
+        except BaseException:  # those that have started would wait for the others
+            self._end()
+            self._close()
+            raise
 
     def _start(self, plan: Plan, index: int, environment: dict[str, str]) -> None:
+        log = None if plan.logs is None else self._files.enter_context(_log(plan.logs, index))
         shown = _terminal() if index == 0 else None
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "gradtape", "run", *plan.program],
@@ -216,9 +225,10 @@ class Group:
             start_new_session=True,  # signals of the terminal reach them through this process only
         )
         self._processes.append(process)
+        for pipe in (process.stdout, process.stderr):
+            self._files.enter_context(pipe or nullcontext())
         if shown is not None:
             os.close(shown[1])
-        log = None if plan.logs is None else _log(plan.logs, index)
         quiet = log is not None and index != 0
         outputs = (process.stdout.fileno() if process.stdout else shown[0] if shown else -1, sys.stdout)
         errors = (process.stderr.fileno() if process.stderr else -1, sys.stderr)
@@ -242,9 +252,15 @@ class Group:
             self._end()
             for number, handler in before.items():
                 signal.signal(number, handler)
+        self._close()
+        return 128 - failed if failed < 0 else failed
+
+    def _close(self) -> None:
+        """Close the files, when the last output is copied."""
         for reader in self._readers:
             reader.join(_PATIENCE)
-        return 128 - failed if failed < 0 else failed
+        if not any(reader.is_alive() for reader in self._readers):  # a process that one has left behind may write
+            self._files.close()
 
     def _codes(self) -> list[int | None]:
         """The exit codes of those that have ended, None for the others."""
@@ -334,8 +350,14 @@ def _terminal() -> tuple[int, int] | None:
     return pty.openpty()
 
 
+def _make_folder(logs: str) -> None:
+    try:
+        Path(logs).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--logs needs a folder that can be written to: {error}") from None
+
+
 def _log(folder: str, index: int) -> Any:
-    Path(folder).mkdir(parents=True, exist_ok=True)
     return Path(folder, f"worker-{index}.log").open("a", encoding="utf-8")
 
 

@@ -12,7 +12,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 _LOST = 255
@@ -27,7 +28,7 @@ class Server:
         self.port = int(self._listener.getsockname()[1])
         self._nodes = nodes
         self._lock = threading.Lock()
-        self._files: dict[int, Any] = {}
+        self._connections: dict[int, socket.socket] = {}
         self._joined: dict[int, list[str]] = {}
         self._codes: dict[int, int] = {}
         threading.Thread(target=self._accept, daemon=True).start()
@@ -41,20 +42,18 @@ class Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        file = connection.makefile("rw", encoding="utf-8")
         node = None
         try:
-            for line in file:
-                message = json.loads(line)
+            for message in _messages(connection):
                 node = int(message["node"])
                 with self._lock:
-                    self._files[node] = file
+                    self._connections[node] = connection
                     self._handle(node, message)
         except (OSError, ValueError):
             pass
         with self._lock:
-            if node is not None and self._files.get(node) is file:
-                del self._files[node]
+            if node is not None and self._connections.get(node) is connection:
+                del self._connections[node]
                 self._joined.pop(node, None)
                 if self._codes.get(node) != 0:
                     self._send({"stop": _LOST})
@@ -74,12 +73,9 @@ class Server:
                 self._send({"stop": 0})
 
     def _send(self, message: dict[str, Any]) -> None:
-        for file in self._files.values():
-            try:
-                file.write(json.dumps(message) + "\n")
-                file.flush()
-            except OSError:
-                pass
+        for connection in self._connections.values():
+            with suppress(OSError):
+                _send(connection, message)
 
     def close(self) -> None:
         """Stop listening."""
@@ -93,7 +89,6 @@ class Node:
         self._node = node
         self._socket = _connected(host, port, patience)
         self.host = "127.0.0.1" if host in ("localhost", "127.0.0.1") else self._socket.getsockname()[0]
-        self._file = self._socket.makefile("rw", encoding="utf-8")
         self.stopped: int | None = None  # the exit code of the group, once its round is over
         self._begun: list[list[str]] | None = None
         self._changed = threading.Condition()
@@ -101,8 +96,7 @@ class Node:
 
     def _listen(self) -> None:
         try:
-            for line in self._file:
-                message = json.loads(line)
+            for message in _messages(self._socket):
                 with self._changed:
                     if "begin" in message:
                         self._begun, self.stopped = message["begin"], None
@@ -117,8 +111,7 @@ class Node:
 
     def _say(self, **message: Any) -> None:
         try:
-            self._file.write(json.dumps({"node": self._node, **message}) + "\n")
-            self._file.flush()
+            _send(self._socket, {"node": self._node, **message})
         except OSError:
             with self._changed:
                 self.stopped = _LOST
@@ -142,6 +135,19 @@ class Node:
     def close(self) -> None:
         """Leave."""
         self._socket.close()
+
+
+def _messages(connection: socket.socket) -> Iterator[dict[str, Any]]:
+    """What comes from a connection, up to its end. Only this reads: a file for both directions, which Python has for
+    sockets, drops what it has not returned yet when something is written to it.
+    """
+    with connection.makefile("r", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def _send(connection: socket.socket, message: dict[str, Any]) -> None:
+    connection.sendall((json.dumps(message) + "\n").encode())
 
 
 def _connected(host: str, port: int, patience: float) -> socket.socket:

@@ -28,9 +28,10 @@ _AHEAD = 2
 class TerminationConfig:
     """How a `PreemptionCheckpointHandler` detects a preemption, and what it does then.
 
-    termination_watcher_fn  returns whether the process will be terminated soon; SIGTERM counts in any case exit_fn ends
-    the process after the checkpoint; by default with the exit code 42 grace_period            seconds to continue
-    training before the checkpoint is saved save_fn                 saves the checkpoint
+    - `termination_watcher_fn` returns whether the process will be terminated soon. SIGTERM counts in any case.
+    - `exit_fn` ends the process after the checkpoint; by default the exit code is 42.
+    - `grace_period` is the number of seconds to continue training before the checkpoint is saved.
+    - `save_fn` saves the checkpoint.
 
     >>> import gradtape as tf
     >>> tf.distribute.experimental.TerminationConfig(grace_period=10).grace_period
@@ -58,13 +59,15 @@ class PreemptionWatcher:
     def __init__(self) -> None:
         self._message: str | None = None
         self._noticed = threading.Event()
-        self._before: Any = None
+        self._earlier: Any = None  # the watcher that had the signal before
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGTERM, self._on_signal)
+            self._earlier = getattr(signal.signal(signal.SIGTERM, self._on_signal), "__self__", None)
 
     def _on_signal(self, number: int, frame: Any) -> None:
         self._message = f"SIGTERM caught in process {os.getpid()}"
         self._noticed.set()
+        if isinstance(self._earlier, PreemptionWatcher):
+            self._earlier._on_signal(number, frame)
 
     @property
     def preemption_message(self) -> str | None:

@@ -108,11 +108,15 @@ def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any, layout: Lay
     total = summed(_sums(tensors, axes, layout), layout)
     if op is ReduceOp.SUM:
         return total
-    count = sum(rows_of(t, axis) for t in tensors) * (1 if layout is None else layout.workers)
-    divisor = convert(count, total.dtype) if total.dtype.is_floating or total.dtype.is_complex else convert(count)
+    return divided(total, sum(rows_of(t, axis) for t in tensors) * (1 if layout is None else layout.workers))
+
+
+def divided(total: Tensor, count: Any) -> Tensor:
+    """The mean, of a sum and the number of its terms: of integers it is a float64."""
     if total.dtype.is_integer:
         result: Tensor = cast(total, as_dtype("float64")) / float(count)
         return result
+    divisor = convert(count, total.dtype) if total.dtype.is_floating or total.dtype.is_complex else convert(count)
     quotient: Tensor = total / divisor
     return quotient
 

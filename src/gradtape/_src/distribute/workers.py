@@ -76,7 +76,7 @@ class WorkersExtended(MirroredExtended):
         if axis is None:
             return summed / self.num_replicas
         rows = sum(reduction.rows_of(convert(part), axis) for part in parts)
-        return summed / float(_of_all_workers(convert(np.int64(rows))).sum())
+        return reduction.divided(summed, int(_of_all_workers(convert(np.int64(rows))).sum()))
 
     def reduced(self, op: ReduceOp, value: Any) -> Any:
         return super().reduced(op, self._as_part(value))

@@ -328,7 +328,9 @@ def call_with_layout(fn: Callable[..., Any], layout: Layout | None, *args: Any, 
 
 
 def pack(tensors: Sequence[Any], layout: Layout) -> Tensor:
-    """Create a tensor on a mesh from its shards, one for each device in the order of the mesh.
+    """Create a tensor on a mesh from its shards, one for each device of this process in the order of the mesh.
+
+    With several processes, each passes the shards on its own devices.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
@@ -351,13 +353,14 @@ def pack(tensors: Sequence[Any], layout: Layout) -> Tensor:
             None, None, "Components of a PackedTensor must currently all have the same shape"
         )
     shape = tuple(n * layout.num_shards(axis) for axis, n in enumerate(local))
-    devices = layout.mesh.jax_mesh.devices.flat
+    here = jax.process_index()
+    devices = [device for device in layout.mesh.jax_mesh.devices.flat if device.process_index == here]
     arrays = [jax.device_put(np.asarray(part.array), device) for part, device in zip(parts, devices, strict=True)]
     return wrap(jax.make_array_from_single_device_arrays(shape, layout.sharding, arrays))
 
 
 def unpack(tensor: Any) -> list[Tensor]:
-    """Return the shards of a tensor on a mesh, one for each device in the order of the mesh.
+    """Return the shards of a tensor on a mesh, one for each device of this process in the order of the mesh.
 
     >>> import gradtape as tf
     >>> dtensor = tf.experimental.dtensor
