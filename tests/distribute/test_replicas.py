@@ -360,6 +360,42 @@ def test_run_takes_a_function_that_merges(two):
     assert len(two._compiled) == 1
 
 
+def test_run_compares_arguments_with_the_signature_of_a_function(two):
+    total = tf.function(tf.reduce_sum, input_signature=[tf.TensorSpec([None], tf.float32)])
+    assert copies(two, two.run(total, args=(tf.ones([3]),))) == [3.0, 3.0]
+    with pytest.raises(TypeError, match="Can not cast"):
+        two.run(total, args=(tf.ones([2, 2]),))
+
+
+def test_run_takes_a_function_that_names_a_later_variable(two):
+    @tf.function
+    def replica(x):
+        return 2.0 * later if x is None else x + 1.0
+
+    assert copies(two, two.run(replica, args=(tf.constant(1.0),))) == [2.0, 2.0]
+    later = tf.constant(3.0)
+    assert copies(two, two.run(replica, args=(None,))) == [6.0, 6.0]
+
+
+@pytest.mark.parametrize("options", [None, {}, {"jit_compile": True}], ids=["eager", "function", "compiled"])
+def test_replicas_draw_different_numbers(two, options):
+    """TensorFlow's. Outside of replicas the numbers of a generator are those of any other one with its seed."""
+    with two.scope():
+        generator = tf.random.Generator.from_seed(1)
+
+    def run():
+        return two.run(lambda: generator.normal([2]))
+
+    run = run if options is None else tf.function(run, **options)
+    expected = [[-0.87930447, 1.46807885], [0.02066157, 1.94733453]]
+    np.testing.assert_allclose(copies(two, run()), expected, rtol=1e-5)
+    two.run(lambda: generator.uniform([2]))
+    expected = [[0.16718747, 0.30425787], [-0.35701847, -0.47952694]]
+    np.testing.assert_allclose(copies(two, run()), expected, rtol=1e-5)
+    alone = tf.random.Generator.from_state(two.experimental_local_results(generator.state)[0], "philox")
+    np.testing.assert_array_equal(generator.normal([3]), alone.normal([3]))
+
+
 def test_a_function_that_reads_a_dataset_compiles_its_replicas(two):
     traces = []
 
@@ -380,6 +416,19 @@ def test_a_function_that_reads_a_dataset_compiles_its_replicas(two):
     before = len(traces)
     assert [float(epoch(data)) for _ in range(3)] == [28.0] * 3
     assert len(traces) - before < 8  # of 24 calls
+
+
+def test_ragged_batches_are_divided(two):
+    rows = tf.ragged.constant([[1.0], [2.0, 3.0], [4.0], [5.0], [6.0]])
+    data = two.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices((rows, tf.range(5))).batch(4))
+
+    @tf.function
+    def total(batch):
+        return two.reduce("sum", two.run(lambda ragged, dense: tf.reduce_sum(ragged), args=batch), axis=None)
+
+    parts = [[part.to_list() for part in two.experimental_local_results(ragged)] for ragged, _ in data]
+    assert parts == [[[[1.0], [2.0, 3.0]], [[4.0], [5.0]]], [[[6.0]], []]]
+    assert [float(total(batch)) for batch in data] == [15.0, 6.0]
 
 
 def test_the_elements_of_a_dataset_are_folded(two):

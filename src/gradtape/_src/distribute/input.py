@@ -18,6 +18,7 @@ from gradtape._src.data.dataset import Dataset
 from gradtape._src.data.experimental import AutoShardPolicy
 from gradtape._src.data.iterator import Optional, OwnedIterator, next_of, refuse_tracing
 from gradtape._src.distribute.values import PerReplica, PerReplicaSpec, UnevenPerReplica
+from gradtape._src.ops.ragged.tensor import RaggedTensor
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
 
@@ -232,7 +233,7 @@ class DistributedDataset:
             parts = partial(part_of, replicas=extended.num_replicas)
             numbers = range(extended.first_replica, extended.first_replica + extended.local_replicas)
             uneven = extended.layout.workers > 1 and any(
-                leaf.array.shape[0] % extended.num_replicas for leaf in nest.flatten(batch)
+                _row_count(leaf) % extended.num_replicas for leaf in nest.flatten(batch)
             )
             kind = UnevenPerReplica if uneven else PerReplica
             yield self._per_replica([nest.map_structure(partial(parts, replica=i), batch) for i in numbers], kind)
@@ -374,7 +375,12 @@ def _steps(batches: Iterator[Any], replicas: int, count: int) -> Iterator[list[A
 
 
 def _rows(element: Any) -> int:
-    return int(nest.flatten(element)[0].array.shape[0])
+    return int(_row_count(nest.flatten(element)[0]))
+
+
+def _row_count(leaf: Any) -> Any:
+    """The number of rows of a part of a batch, which is a tensor or ragged."""
+    return leaf.nrows().array if isinstance(leaf, RaggedTensor) else leaf.array.shape[0]
 
 
 def _empty(like: Any) -> Any:
@@ -398,7 +404,8 @@ def _part_spec(spec: Any, replicas: int) -> Any:
 
 def part_of(leaf: Any, replica: int, replicas: int) -> Any:
     """What one replica gets of a global batch: as many rows as the others, except for the last ones."""
-    if not isinstance(leaf, Tensor):
+    if not isinstance(leaf, (Tensor, RaggedTensor)):
         raise TypeError(f"A batch of {type(leaf).__name__} cannot be divided among replicas: {leaf!r}.")
-    size = -(-leaf.array.shape[0] // replicas)
-    return leaf[replica * size : (replica + 1) * size]
+    size = -(-_row_count(leaf) // replicas)
+    rows: Any = leaf
+    return rows[replica * size : (replica + 1) * size]

@@ -172,12 +172,13 @@ class Strategy:
         """
         code = getattr(fn, "python_function", fn)
         parts = (getattr(code, "__code__", code), getattr(code, "__self__", None), getattr(code, "__defaults__", None))
-        held = (*parts, *[cell.cell_contents for cell in getattr(code, "__closure__", None) or ()])
+        held = (*parts, *[_content_of(cell) for cell in getattr(code, "__closure__", None) or ()])
         key = tuple(map(id, held))
         if key not in self._compiled:
             if len(self._compiled) >= _MOST_COMPILED:
                 return None
-            replica = converted(code, True)
+            is_declared = getattr(fn, "input_signature", None) is not None
+            replica = fn if is_declared else converted(code, True)  # it compares the arguments with its signature
 
             def run(args: tuple[Any, ...], kwargs: Any) -> Any:
                 return self.extended.run(replica, args, kwargs)
@@ -265,6 +266,14 @@ class Strategy:
         return self.extended.datasets_from_function(dataset_fn, options)
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
+
+
+def _content_of(cell: Any) -> Any:
+    """The value of a variable of an outer function; None before it has one."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _parts_of(value: Any) -> Any:

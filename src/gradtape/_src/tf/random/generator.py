@@ -11,7 +11,8 @@ import numpy as np
 from gradtape._src import errors, forks
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.symbolic import is_known
-from gradtape._src.conversion import array_from, constant_operand, is_library, operand, wrap
+from gradtape._src.conversion import array_from, cast, constant_operand, convert, is_library, operand, wrap
+from gradtape._src.distribute.context import get_replica_context, has_strategy
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.ops import array
@@ -158,6 +159,7 @@ class Generator:
             raise ValueError("A Generator needs a state and an algorithm, or another generator to copy: use from_seed.")
         self._alg = as_algorithm(alg)
         self._lock = forks.lock()
+        self._is_distributed = has_strategy()  # then every replica draws numbers of its own
         self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")
 
     def _trackable_children(self) -> dict[str, Any]:
@@ -237,7 +239,27 @@ class Generator:
         return before
 
     def _stream(self, op: Any, blocks: Any) -> Array:
-        return run_kernel("stream_of_state", self._advance(block_count(blocks), each=1))
+        return run_kernel("stream_of_state", self._of_replica(self._advance(block_count(blocks), each=1)))
+
+    def _of_replica(self, state: Array) -> Array:
+        """The state with a key of this replica, which is drawn with the number of the replica as the counter."""
+        context = get_replica_context() if self._is_distributed and has_strategy() else None
+        if context is None:
+            return state
+        words = wrap(state)
+        number = array.reshape(cast(convert(context.replica_id_in_sync_group), as_dtype("int64")), shape=(1,))
+        counter = array.concatenate(number, constant_operand(np.zeros(1, INT64)), axis=0)
+        start = array.concatenate(counter, words[2:], axis=0).array
+        name = "StatelessRandomUniformFullIntV2"
+        key = draw_numbers(
+            "random_integers",
+            name,
+            lambda op, blocks: run_kernel("stream_of_state", start),
+            checked_shape([1], name),
+            as_dtype("int64"),
+        )
+        result: Tensor = array.concatenate(words[:2], watchable(key), axis=0)
+        return result.array
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def normal(
