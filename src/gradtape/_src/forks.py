@@ -27,16 +27,33 @@ ADVICE = (
 )
 
 
+class _Lock(type(threading.RLock())):  # type: ignore[misc] # the class of C: others cannot be derived from
+    """A lock that a signal does not leave locked before a block begins.
+
+    Since Python 3.14 the interpreter looks for signals between an `__enter__` that is written in C and the block. It
+    does not before the block if `__enter__` is written in Python, and storing a slice is one instruction: what a
+    handler raises while it waits leaves the lock as it was.
+    """
+
+    def __enter__(self) -> bool:
+        acquired = [False]
+        acquired[:] = map(self.acquire, _ONCE)
+        return acquired[0]
+
+
+_ONCE = (True,)
+
+
 def lock() -> Any:
-    """A `threading.Lock` that is not locked in a forked child."""
-    made = threading.Lock()
+    """A lock that is not locked in a forked child."""
+    made = _Lock() if sys.version_info >= (3, 14) else threading.Lock()
     _locks.add(made)
     return made
 
 
 def rlock() -> Any:
-    """A `threading.RLock` that is not locked in a forked child."""
-    made = threading.RLock()
+    """A reentrant lock that is not locked in a forked child."""
+    made = _Lock() if sys.version_info >= (3, 14) else threading.RLock()
     _locks.add(made)
     return made
 
