@@ -54,10 +54,11 @@ def second_order(function, x, w):
 def test_values_and_derivatives(saved, rows):
     model, folder = saved
     loaded = tf.saved_model.load(str(folder))
-    x = tf.constant(np.random.default_rng(rows).normal(size=(rows, 2)).astype("float32"))
+    small = 0.2 * np.random.default_rng(rows).normal(size=(rows, 2))  # 1 - tanh² of large numbers is mostly rounding
+    x = tf.constant(small.astype("float32"))
     expected = second_order(model.call, x, model.layers[0])
     for one, other in zip(second_order(loaded.call, x, loaded.layers[0]), expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(loaded.signatures["serving_default"](x=x)["output_0"], expected[0], rtol=1e-5)
 
 
