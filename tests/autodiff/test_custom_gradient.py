@@ -647,11 +647,18 @@ def test_a_tape_of_a_custom_gradient_is_used_once_in_nested_loops():
     def climb(i, x):
         return i + 1, tf.while_loop(lambda j, _: j < 3, step, [0, x])[1]
 
+    def climb_far(i, x):
+        return i + 1, tf.while_loop(lambda _, x: x < 1.0, climb, [0, x])[1]
+
     expected = 0.5
     for _ in range(6):
         expected += 0.1 * 3.0 * expected**2
-    found = tf.function(lambda x: tf.while_loop(lambda i, _: i < 2, climb, [0, x])[1])(tf.constant(0.5))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert expected > 1.0
+    for body, times in ((climb, 2), (climb_far, 1)):
+        found = tf.function(lambda x, b=body, n=times: tf.while_loop(lambda i, _: i < n, b, [0, x])[1])(
+            tf.constant(0.5)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_a_gradient_function_that_raises_in_a_loop_is_not_called_for_the_result():

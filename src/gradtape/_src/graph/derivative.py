@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from gradtape._src.graph.traced import Traced
 
 
+_DEFERRED = "_gradtape_deferred"
+"""The attribute of an error that is raised only when a gradient is computed."""
+
+
 class Derivative:
     """The first program with residuals, and second programs: one for each set of cotangents that arrives, and one for
     each set of tangents.
@@ -69,8 +73,9 @@ class Derivative:
         except NeedsEagerError:
             raise
         except Exception as error:
-            if not self.traced.trace.may_raise:
+            if not (self.traced.trace.may_raise or getattr(error, _DEFERRED, False)):
                 raise
+            setattr(error, _DEFERRED, True)  # for the loop around this one
             self._failure, self.residuals = error, []
 
     def _add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
