@@ -14,7 +14,7 @@ import numpy as np
 
 from gradtape._src.arrays import common_namespace
 from gradtape._src.arrays.batched import Batched
-from gradtape._src.arrays.dimensions import Sizes, evaluated, variables_in
+from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, evaluated, variables_in
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph, tracing, zeros
 from gradtape._src.autodiff.rows import next_level
 from gradtape._src.conversion import wrap
@@ -67,13 +67,14 @@ class Derivative:
         self.program = traced.program(self.residuals)
 
     def _try_to_add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
-        """Add them, or store the error that a custom gradient raises, to raise it when a gradient is computed."""
+        """Add them. Within a trace, an error of a custom gradient is raised when a gradient is computed."""
         try:
             self._add_residuals_of_backward(shapes)
-        except NeedsEagerError:
+        except (NeedsEagerError, UnknownDimensionError):  # trace again, another way
             raise
         except Exception as error:
-            if not (self.traced.trace.may_raise or getattr(error, _DEFERRED, False)):
+            may_raise = self.traced.trace.may_raise or getattr(error, _DEFERRED, False)
+            if current_graph() is None or not may_raise:
                 raise
             setattr(error, _DEFERRED, True)  # for the loop around this one
             self._failure, self.residuals = error, []
