@@ -457,6 +457,16 @@ def test_a_signal_in_a_training_step():
     assert len(weights) > 1
 
 
+@pytest.fixture
+def keras_name_scopes():
+    """A signal within Keras' own code may leave a scope of names open there, for the next test."""
+    from keras.src.backend.common.global_state import get_global_attribute
+
+    yield
+    (get_global_attribute("name_scope_stack") or []).clear()
+
+
+@pytest.mark.usefixtures("keras_name_scopes")
 def test_a_signal_while_a_model_is_built():
     before, scopes = state(), keras_scopes()
 

@@ -19,6 +19,7 @@ from op_table import ROWS
 from random_programs import programs
 
 import gradtape as tf
+from gradtape._src import devices
 from gradtape._src.arrays.lazy import Lazy, lazy_array, programs as lazy_programs, trace as traces
 from gradtape._src.arrays.lazy.programs import Failure, LazyProgram, Step, forget_programs
 from gradtape._src.devices import get_graph_mode
@@ -52,6 +53,20 @@ def report() -> Any:
 
 
 # -- when things run -------------------------------------------------------------------------------------------------
+def test_meshes_do_not_make_ops_wait(lazily, monkeypatch):
+    """A program that has a mesh of devices records its other ops as before."""
+    monkeypatch.setattr(devices.placement, "several", True)
+    monkeypatch.setitem(devices.sharded_meshes, "mesh", "mesh")
+    tf.config.set_graph_mode("off")
+    mask = tf.constant([False, True])
+    tf.config.set_graph_mode("auto")
+    x = tf.constant([1.0, 2.0])
+    large = tf.exp(x)
+    y = tf.where(mask, large, x)
+    assert pending(large, y) == [True, True]
+    assert y.numpy().tolist() == [1.0, np.exp(np.float32(2.0))]
+
+
 def test_a_change_of_the_mode_runs_what_was_recorded(lazily):
     x = tf.exp(tf.constant([0.0, 1.0]))
     assert pending(x) == [True]

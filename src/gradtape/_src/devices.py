@@ -208,8 +208,9 @@ def mesh_of(array: Any) -> Any:
 
 
 def require_one_mesh(op: str, arrays: Any) -> None:
-    """Raise TensorFlow's error where arrays are on different meshes."""
-    found = [mesh for array in arrays if (mesh := mesh_of(_bare(array))) is not None]
+    """Raise TensorFlow's error where arrays are on different meshes. No lazy array is computed to find out."""
+    there = [bare for array in arrays if not _is_pending(bare := _bare(array))]
+    found = [mesh for array in there if (mesh := mesh_of(array)) is not None]
     if any(mesh != found[0] for mesh in found):
         meshes = ", ".join(sorted({mesh.to_string() for mesh in found}))
         raise errors.UnknownError(
@@ -410,11 +411,18 @@ GRAPH_MODES = ("accelerators", "auto", "off")
 class _Lazy:
     """What `arrays/lazy` registers: the class of lazy arrays, and what makes one of an array and its device."""
 
-    kind: type | None = None
+    kind: Any = None
     make: Any = None
 
 
 _lazy = _Lazy()
+
+
+def _is_pending(array: Any) -> bool:
+    """Whether it is a lazy array without a value."""
+    return type(array) is _lazy.kind and array.value is None
+
+
 _graph_mode = "accelerators"
 
 
