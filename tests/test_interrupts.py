@@ -694,18 +694,31 @@ def test_jax_traces_apart(monkeypatch):
     assert threading.main_thread() not in traced_by
 
 
-def test_a_thread_that_a_signal_ends_while_it_is_started():
-    """`Thread.start` forgets the thread, which has forgotten itself already."""
+@pytest.mark.parametrize("own", [KeyError("forgotten"), RuntimeError("release unlocked lock")], ids=type)
+def test_a_thread_that_a_signal_ends_while_it_is_started(own):
+    """`Thread.start` forgets the thread, which has forgotten itself already, or releases its lock once more."""
 
     class Forgotten(threading.Thread):
         def start(self):
             try:
                 raise Interrupt
             except Interrupt:
-                raise KeyError(self)  # noqa: B904 - as in the standard library
+                raise own  # noqa: B904 - as in the standard library
 
     with pytest.raises(Interrupt):
         threads.start(Forgotten())
+
+
+def test_a_thread_that_cannot_be_started_while_an_error_is_handled():
+    class Refused(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    try:
+        raise KeyError("another error")
+    except KeyError:
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            threads.start(Refused())
 
 
 def test_a_process_that_is_interrupted_while_it_compiles_ends_in_peace():

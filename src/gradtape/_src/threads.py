@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextvars
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -161,11 +162,15 @@ def run(work: Callable[[int], Any], count: int) -> None:
 
 
 def start(thread: threading.Thread) -> None:
-    """Start a thread. What a signal handler raises meanwhile is raised: `Thread.start` may have a KeyError instead."""
+    """Start a thread. What a signal handler raises meanwhile is raised.
+
+    `Thread.start` may raise a KeyError or RuntimeError of its own instead, on the way out.
+    """
+    handled = sys.exc_info()[1]
     try:
         thread.start()
-    except KeyError as error:
-        if error.__context__ is None:
+    except (KeyError, RuntimeError) as error:
+        if error.__context__ is None or error.__context__ is handled:
             raise
         raise error.__context__ from None
 
