@@ -1,4 +1,4 @@
-"""Programs of replicas that XLA compiles for four devices. `python tests/distribute/spmd_programs.py` runs all of them,
+"""Programs of replicas that XLA compiles for four devices. `python -m distribute.spmd_programs` runs all of them,
 in a process of its own: JAX has to be told of the devices before it starts.
 """
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,6 +102,32 @@ def a_failed_check_changes_nothing(strategy):
     step(rows)
     assert v.numpy().tolist() == [19.0, 20.0, 21.0]
     assert devices(step, rows) == N
+
+
+def a_signal_leaves_all_copies_old_or_all_new(strategy):
+    """Also one that arrives in JAX's Python code, which copies the batch to the devices within a launch."""
+    import jax
+    from interrupts import every_interrupt
+
+    with strategy.scope():
+        variables = [tf.Variable([0.0, 0.0], aggregation=SUM) for _ in range(3)]
+
+    @tf.function(jit_compile=True)
+    def step(rows):
+        strategy.run(lambda x: [v.assign_add(x[0]) for v in variables], args=(rows,))
+
+    (rows,) = batches(strategy, np.ones([N, 2], "f"), N)
+    step(rows)
+    assert devices(step, rows) == N
+    before, outcomes = float(N), set()
+    for where in every_interrupt(lambda: step(rows), step=3, files=(str(Path(jax.__file__).parent),)):
+        found = [copies(strategy, v) for v in variables]
+        after = found[0][0][0]
+        assert after in (before, before + N), (where, before, found)
+        assert found == [[[after, after]] * N] * len(variables), (where, before, found)
+        outcomes.add(after == before)
+        before = after
+    assert outcomes == {True, False}
 
 
 def uneven_batches_run_on_one_device(strategy):
@@ -319,6 +346,7 @@ PROGRAMS = (
     a_step_runs_on_all_devices,
     copies_may_differ,
     a_failed_check_changes_nothing,
+    a_signal_leaves_all_copies_old_or_all_new,
     uneven_batches_run_on_one_device,
     assignments_of_eager_code_are_seen,
     replicas_draw_numbers_of_their_own,

@@ -85,6 +85,20 @@ def test_a_function_tells_uneven_parts_from_others():
     assert [kind.__name__ for kind in traced] == ["PerReplica", "UnevenPerReplica", "Tensor"]
 
 
+def test_a_function_tells_structures_of_parts_from_others():
+    traced = []
+
+    @tf.function
+    def f(value):
+        traced.append(value)
+        return sum(tf.nest.flatten(value, expand_composites=True))
+
+    one, two = tf.constant(1.0), tf.constant(2.0)
+    for parts in ([one, two], [(one, two)], [{"a": one}, {"a": two}], [one, two]):
+        assert f(PerReplica(parts)).numpy() == 3.0
+    assert [len(value.parts) for value in traced] == [2, 1, 2]
+
+
 PROGRAM = """
 import sys
 import gradtape as tf

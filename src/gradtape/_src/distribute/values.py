@@ -64,6 +64,11 @@ def _same_kind(whole: PerReplica, parts: Sequence[Any]) -> PerReplica:
     return type(whole)(parts, whole.devices)
 
 
+def _number_of_tensors(whole: PerReplica) -> int | None:
+    """The number of parts, if they are tensors: nothing else tells such values apart (benchmark: replicas)."""
+    return len(whole.parts) if {Tensor}.issuperset(map(type, whole.parts)) else None
+
+
 def _refuse_conversion(value: Any) -> NoReturn:
     raise ValueError(
         "It looks like you are using a PerReplica object while not inside a replica context, which is not supported. "
@@ -75,7 +80,7 @@ def _refuse_conversion(value: Any) -> NoReturn:
 
 for _kind in (PerReplica, UnevenPerReplica):
     register_converter(_kind, _refuse_conversion)
-    nest.register_composite(_kind, lambda whole: whole.parts, _same_kind)
+    nest.register_composite(_kind, lambda whole: whole.parts, _same_kind, description=_number_of_tensors)
 
 
 class PerReplicaSpec:

@@ -188,7 +188,8 @@ class SpmdExecutor:
     def _function(self, mode: Mode) -> Callable[..., Any]:
         found = self._jitted.get(mode)
         if found is None:
-            specs = [self._sharding(i).spec for i in self.inputs]
+            shardings = tuple(map(self._sharding, self.inputs))
+            specs = [sharding.spec for sharding in shardings]
             outputs = [PartitionSpec()] * len(self._state)
             outputs += [PartitionSpec() if out.lane is None else PartitionSpec(_AXIS) for out in self._computed]
             outputs += [PartitionSpec()] if mode else []
@@ -198,7 +199,10 @@ class SpmdExecutor:
                 body, mesh=self._mesh, in_specs=tuple(specs), out_specs=tuple(outputs), check_vma=False
             )
             found = self._jitted[mode] = jax.jit(
-                spmd, donate_argnums=self._donated, compiler_options=dict(compiler_options) or None
+                spmd,
+                in_shardings=shardings,  # so that a call takes NumPy arrays (see `_input`)
+                donate_argnums=self._donated,
+                compiler_options=dict(compiler_options) or None,
             )
         return found
 
@@ -373,13 +377,8 @@ class SpmdExecutor:
             self._expected = [] if flat is None else list(map(buffer_of, flat))
         for slot, _ in variables:
             arrays[slot] = self._mirrors[slot].whole
-        hosts: list[tuple[int, Any, Any]] = []  # what one call of JAX brings to the devices
         for slot, i in others:
-            arrays[slot] = self._input(slot, i, given, variable_args, hosts)
-        if hosts:
-            moved = jax.device_put([value for _, value, _ in hosts], [sharding for _, _, sharding in hosts])
-            for (slot, _, _), array in zip(hosts, moved, strict=True):
-                arrays[slot] = array
+            arrays[slot] = self._input(slot, i, given, variable_args)
         return arrays
 
     def _mirrored(self, storages: Sequence[Storage]) -> Mirror:
@@ -393,17 +392,16 @@ class SpmdExecutor:
         blocks = [jax.device_put(c, device) for c, device in zip(own, places, strict=True)]
         return jax.make_array_from_single_device_arrays(np.shape(copies[0]), self._everywhere, blocks)
 
-    def _input(
-        self, slot: int, given: Input, arguments: Sequence[Any], variable_args: Sequence[Variable], hosts: list[Any]
-    ) -> Any:
-        """The array of an input; what is in the memory of the host is added to a list instead."""
+    def _input(self, slot: int, given: Input, arguments: Sequence[Any], variable_args: Sequence[Variable]) -> Any:
+        """The array of an input. One in the memory of the host stays there: the launch copies it to the devices, in
+        less time than `jax.device_put` takes (benchmark: replicas).
+        """
         if slot in self._constants:
             return self._constants[slot]
         values = [self._fed(feed, arguments, variable_args) for feed in given.feeds]
         in_memory = self.layout.workers == 1 and all(type(value) is np.ndarray for value in values)
         if in_memory and any(feed.kind != "array" for feed in given.feeds):
-            hosts.append((slot, _as_one(values) if given.kind == "lane" else values[0], self._sharding(given)))
-            return None
+            return _as_one(values) if given.kind == "lane" else values[0]
         if given.kind == "lane":
             array = self._stacked(values)
         else:
