@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,16 @@ def test_causes_of_random_cases_are_documented():
             for seeds in found.values()
         )
         assert f"| {cause} | {eager} | {function} |" in page, f"the table of random cases is not up to date: {cause}"
+
+
+def test_counts_of_random_cases_are_documented():
+    found = flagged.load()
+    counts = f"{len(found['eager'])} of 8,000 eager cases differ, and {len(found['function'])} of 1,000 in functions"
+    sentence = f"{counts} ({sum(seed < 1500 for seed in found['function'])} of the first 500)."
+    assert sentence in " ".join(DOCS.read_text().split()), f"docs/differences.md does not say: {sentence}"
+
+
+def test_a_random_case_has_one_cause():
+    for mode, causes in json.loads((flagged.HERE / "flagged.json").read_text()).items():
+        listed = Counter(seed for seeds in causes.values() for seed in seeds)
+        assert [seed for seed, count in listed.items() if count > 1] == [], mode

@@ -128,3 +128,42 @@ def refuses(entry: dict[str, Any], tape: tf.GradientTape, out: Any, x: Any) -> N
 def test_differences_are_in_the_data():
     known = {(entry["expr"], str(entry["x"])) for entry in ENTRIES}
     assert set(OURS) <= known
+
+
+MODES = {"eager": lambda f: f, "function": tf.function, "xla": tf.function(jit_compile=True)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("op", [tf.sign, tf.abs, tf.math.angle], ids=lambda op: op.__name__)
+@pytest.mark.parametrize(("dtype", "size"), [("complex64", 1e-20), ("complex128", 1e-170)])
+def test_no_second_derivative_of_a_result_without_weight(op, dtype, size, mode):
+    """1 / |x|² overflows; times the gradient of the result, which is 0, it is 0 and not NaN."""
+
+    def derivatives(x):
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as forward, tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                out = op(x)
+            gradient = tape.gradient(out, x, tf.zeros_like(out))
+        return gradient, outer.gradient(gradient, x), forward.jvp(gradient)
+
+    x = tf.constant(np.array([size, -size * 1j, (3 - 4j) * size], dtype))
+    for found in MODES[mode](derivatives)(x):
+        np.testing.assert_array_equal(found.numpy(), np.zeros(3, dtype))
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_derivatives_of_complex_sign(size):
+    """Of x / |x| the gradient of the weights g is what is left of g across x, over |x|."""
+    x = np.array([1.0, -2.0j, 3 - 4j, -0.5 + 0.25j]) * size
+    g = np.array([0.5 + 2j, 1 - 1j, -0.75 + 0.5j, 2.0])
+    watched = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(watched)
+        out = tf.sign(watched)
+    unit = x / abs(x)
+    expected = (g - unit * (unit.conj() * g).real) / abs(x)
+    np.testing.assert_allclose(
+        tape.gradient(out, watched, tf.constant(g)).numpy(), expected, rtol=1e-13, atol=1e-16 / size
+    )

@@ -484,9 +484,9 @@ def _sign_dx(g, x, out, xp):
     if not xp.is_complex(g):
         return zero(g, xp)
     along = xp.real(xp.conj(out) * g)
-    size = xp.absolute(x)
-    slope = xp.divide_no_nan(1.0, size)
-    return (g - out * xp.complex(along, zero(along, xp))) * xp.complex(slope, zero(slope, xp))
+    across, size = g - out * xp.complex(along, zero(along, xp)), xp.absolute(x)
+    # Divided in two parts, zeros stay zeros in the second derivative, also where 1 / |x|² overflows.
+    return xp.complex(xp.divide_no_nan(xp.real(across), size), xp.divide_no_nan(xp.imag(across), size))
 
 
 def _angle_dx(g, x, xp):
