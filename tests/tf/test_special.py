@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.arrays.numpy import special as numpy_special
 
 inf, nan = math.inf, math.nan
 
@@ -311,6 +312,17 @@ def test_each_derivative_is_that_of_the_one_before(name: str, order: int) -> Non
     ]
     numeric = (sides[0] - 8 * sides[1] + 8 * sides[2] - sides[3]) / (12 * step)
     np.testing.assert_allclose(derivative(f, x, order=order), numeric, rtol=2e-6, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # at infinity
+@pytest.mark.parametrize("name", ["ndtr", "gelu_slope"])
+def test_the_normal_distribution_does_not_depend_on_the_size_of_the_array(name: str) -> None:
+    extremes = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 15.0, -15.0, 15.1, -15.1, 3e38, -3e38, -14.0]
+    x = np.concatenate([extremes, np.linspace(-16, 16, 9986)]).astype(np.float32)
+    kernel = getattr(numpy_special, name)
+    whole, parts = kernel(x), np.concatenate([kernel(part) for part in np.split(x, 10)])
+    np.testing.assert_array_equal(whole, parts)
+    np.testing.assert_array_equal(np.isnan(whole), np.isnan(x) | (np.isinf(x) & (name == "gelu_slope")))
 
 
 def test_gelu_by_tanh_has_its_derivatives() -> None:
