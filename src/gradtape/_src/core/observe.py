@@ -129,6 +129,11 @@ def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
         _set_kernels()
 
 
+def are_kernels_wrapped() -> bool:
+    """Whether something looks at the operands or results of every kernel."""
+    return bool(_wrappers)
+
+
 def _set_kernels() -> None:
     ops = with_kernel()
     kernels = [wrapped(op, numpy_kernel(op)) for op in ops]

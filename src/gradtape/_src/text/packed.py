@@ -15,6 +15,7 @@ from numpy import ndarray
 
 _SPARE = bytes(9)  # behind the last text, so that eight bytes can be read anywhere
 _BETWEEN = b"\0"
+_COPIED = 7
 _LONG = 256
 """Texts with more bytes than this are joined by Python: NumPy writes all texts in rounds of eight bytes."""
 
@@ -93,7 +94,10 @@ class Packed:
         """The eight bytes at each place, as a number with the first byte lowest."""
         if self._words is None:
             self._words = _as_words(self.bytes)
-        return self._words.take(where)
+        if len(self.bytes) > _COPIED * np.size(where):
+            found: ndarray = self._words[where]
+            return found
+        return self._words.take(where)  # copies all words first, and reads them faster then
 
     def _is_compact(self) -> bool:
         """Whether NumPy joins these texts faster than Python."""

@@ -12,9 +12,18 @@ from numpy import ndarray
 from gradtape._src import errors
 from gradtape._src.conversion import convert, is_library, operand, wrap
 from gradtape._src.ops import array
-from gradtape._src.ops.ragged import RaggedTensor, RowPartition, count_of, elementwise, from_partitions, take_rows
+from gradtape._src.ops.ragged import (
+    RaggedTensor,
+    RowPartition,
+    count_of,
+    elementwise,
+    from_partitions,
+    take_ranges,
+    take_rows,
+)
 from gradtape._src.ops.ragged.operators import broadcast, partition_dtype, register
 from gradtape._src.ops.ragged.partition import known, of_lengths, uniform_rows
+from gradtape._src.ops.ragged.row_copies import copied_rows, is_plain
 from gradtape._src.ops.ragged.tensor import axis_of
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.array import concat as concat_dense, stack as stack_dense
@@ -160,17 +169,22 @@ def join(values: Sequence[Any], axis: int) -> Any:
     if axis > 1:
         _check_same_rows(values)
         return from_partitions(join([value._values for value in values], axis - 1), [values[0]._partition])
-    together = from_partitions(
-        join([value._values for value in values], 0),
-        [of_lengths(np.concatenate([value._partition.lengths for value in values]))],
-    )
     if axis == 0:
-        return together
-    rows = _interleaved(together, values)
+        return _end_to_end(values)
+    rows = _interleaved(values)
     return from_partitions(rows._values, [RowPartition(rows._partition.splits[:: len(values)])])
 
 
-def _interleaved(together: RaggedTensor, values: Sequence[RaggedTensor]) -> RaggedTensor:
+def _end_to_end(values: Sequence[RaggedTensor]) -> RaggedTensor:
+    """The rows of all tensors, one tensor behind the other."""
+    lengths = [value._partition.lengths for value in values]
+    whole: RaggedTensor = from_partitions(
+        join([value._values for value in values], 0), [of_lengths(np.concatenate(lengths))]
+    )
+    return whole
+
+
+def _interleaved(values: Sequence[RaggedTensor]) -> RaggedTensor:
     """The rows of all tensors: the first ones of all, the second ones of all, and so on."""
     count = values[0]._partition.count
     for i, value in enumerate(values):
@@ -180,7 +194,7 @@ def _interleaved(together: RaggedTensor, values: Sequence[RaggedTensor]) -> Ragg
                 f"{value._partition.count} rows."
             )
     order = np.arange(count * len(values)).reshape(len(values), count).T.reshape(-1)
-    rows: RaggedTensor = take_rows(together, order)
+    rows: RaggedTensor = take_rows(_end_to_end(values), order)
     return rows
 
 
@@ -209,11 +223,10 @@ def pile(values: Sequence[Any], axis: int) -> Any:
         _check_same_rows(values)
         lengths = RowPartition(first._partition.splits)  # TensorFlow forgets there that the rows have one length
         return from_partitions(pile([value._values for value in values], axis - 1), [lengths])
-    together = join(values, 0)
     if axis == 0:
         counts = np.array([value._partition.count for value in values], first._partition.dtype)
-        return from_partitions(together, [of_lengths(counts)])
-    rows = _interleaved(together, values)
+        return from_partitions(join(values, 0), [of_lengths(counts)])
+    rows = _interleaved(values)
     counts = np.full(first._partition.count, len(values), first._partition.dtype)
     return from_partitions(rows, [of_lengths(counts)])
 
@@ -269,10 +282,9 @@ def _tiled(call: Call, x: Any, counts: list[int]) -> Any:
         return x if set(counts) == {1} else call(x, counts)
     partition, values = x._partition, _tiled(call, x._values, [1, *counts[2:]])
     if counts[1] != 1:
-        new = of_lengths(partition.lengths * partition.dtype.type(counts[1]))
-        each = np.repeat(partition.lengths, counts[1])  # the rows of the result, one copy after the other
-        moved = np.repeat(partition.starts, counts[1]) - (np.cumsum(each) - each)
-        values, partition = take_rows(values, np.arange(new.size) + np.repeat(moved, each)), new
+        each = of_lengths(np.repeat(partition.lengths, counts[1]))  # the rows of the result, one copy after the other
+        values = take_ranges(values, np.repeat(partition.starts, counts[1]), each)
+        partition = RowPartition(each.splits[:: counts[1]]) if counts[1] else of_lengths(partition.lengths * 0)
     whole = from_partitions(values, [partition])
     return whole if counts[0] == 1 else take_rows(whole, np.tile(np.arange(partition.count), counts[0]))
 
@@ -297,9 +309,17 @@ def _reversed(call: Call, x: Any, axis: int) -> Any:
     if axis == 0:
         return take_rows(x, np.arange(partition.count)[::-1])
     if axis == 1:
-        last = np.repeat(partition.limits, partition.lengths) - 1
-        return from_partitions(take_rows(x._values, last - partition.offsets), [partition])
+        return from_partitions(_reversed_within(x._values, partition), [partition])
     return from_partitions(_reversed(call, x._values, axis - 1), [partition])
+
+
+def _reversed_within(values: Any, partition: RowPartition) -> Any:
+    """The values of each row in the opposite order."""
+    if is_plain(values):  # of all values in the opposite order, each row is a copy
+        last = partition.splits[-1] - partition.limits
+        return wrap(copied_rows(values.array[::-1], last, partition.lengths))
+    return take_rows(values, np.repeat(partition.starts + partition.limits - 1, partition.lengths)
+                     - np.arange(partition.size))  # fmt: skip
 
 
 @register("split")

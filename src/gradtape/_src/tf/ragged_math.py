@@ -10,11 +10,11 @@ from numpy import ndarray
 
 from gradtape._src import errors
 from gradtape._src.conversion import convert, operand, wrap
-from gradtape._src.core.tape import active_stack
 from gradtape._src.ops import array, index, math, segment as segment_ops
 from gradtape._src.ops.ragged import RaggedTensor, from_partitions, register, take_rows
 from gradtape._src.ops.ragged.dense import dense_positions
-from gradtape._src.ops.ragged.partition import known, of_lengths, uniform_rows
+from gradtape._src.ops.ragged.partition import RowPartition, known, of_lengths, uniform_rows
+from gradtape._src.ops.ragged.row_copies import is_plain
 from gradtape._src.ops.ragged.tensor import axis_of, merge_dims
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import segments
@@ -91,42 +91,44 @@ _MAX = _of_rows(lambda x, ids, n: segment_ops.segment_max(x, ids, count=n), segm
 _MIN = _of_rows(lambda x, ids, n: segment_ops.segment_min(x, ids, count=n), segments.unsorted_segment_min, "fiu")
 
 
-def _register_reduction(name: str, segment: Segment) -> None:
+def _register_reduction(name: str, segment: Segment, function: np.ufunc, empty: int | None = None) -> None:
     def reduce(call: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Any:
+        if _is_of_rows(input_tensor, axis):
+            found = _reduced_rows(function, input_tensor._values.array, input_tensor._partition, empty)
+            if found is not None:
+                return wrap(found[:, None] if keepdims else found)
         return reduced(segment, call, input_tensor, axis, bool(keepdims))
 
     register(f"reduce_{name}")(reduce)
 
 
-_register_reduction("sum", _SUM)
-
-
-@register("reduce_prod")
-def _prod(call: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Any:
-    if isinstance(axis, int) and axis in (1, -1) and not keepdims and _is_plain_matrix(input_tensor):
-        return wrap(_products_of_rows(input_tensor._values.array, input_tensor._partition))
-    return reduced(segments.unsorted_segment_prod, call, input_tensor, axis, bool(keepdims))
-
-
-def _is_plain_matrix(x: Any) -> bool:
-    """Whether a ragged tensor has rows of numbers that no tape can see."""
-    if type(x) is not RaggedTensor or type(x._values) is not Tensor or active_stack() is not None:
+def _is_of_rows(x: Any, axis: Any) -> bool:
+    """Whether the axis is that of the rows of a ragged matrix, whose numbers no tape can see."""
+    if not (isinstance(axis, int) and axis in (1, -1)) or type(x) is not RaggedTensor or not is_plain(x._values, "fiu"):
         return False
     values = x._values.array
-    return type(values) is ndarray and values.ndim == 1 and values.dtype.kind in "fiu" and values.dtype.itemsize >= 4
+    return values.ndim == 1 and values.dtype.itemsize >= 4
 
 
-def _products_of_rows(values: ndarray, partition: Any) -> ndarray:
-    """The product of each row; 1 for rows without values."""
-    found = np.ones(partition.count, values.dtype)
-    filled = partition.lengths > 0
+def _reduced_rows(function: np.ufunc, values: ndarray, partition: RowPartition, empty: int | None) -> ndarray | None:
+    """Each row reduced by a ufunc, in one pass; `empty` for rows without values, without which they give None."""
+    lengths = partition.lengths
+    if lengths.all() and len(lengths):
+        found: ndarray = function.reduceat(values, partition.starts, dtype=values.dtype)
+        return found
+    if empty is None:
+        return None
+    found = np.full(partition.count, empty, values.dtype)
+    filled = lengths > 0
     if filled.any():
-        found[filled] = np.multiply.reduceat(values, partition.starts[filled], dtype=values.dtype)
+        found[filled] = function.reduceat(values, partition.starts[filled], dtype=values.dtype)
     return found
 
 
-_register_reduction("max", _MAX)
-_register_reduction("min", _MIN)
+_register_reduction("sum", _SUM, np.add, 0)
+_register_reduction("prod", segments.unsorted_segment_prod, np.multiply, 1)
+_register_reduction("max", _MAX, np.maximum)
+_register_reduction("min", _MIN, np.minimum)
 
 
 @register("reduce_mean")
@@ -193,8 +195,20 @@ def _finite_maximum(x: RaggedTensor, axis: Any) -> Any:
 @register("softmax", "softmax_v2")
 def _softmax(call: Any, logits: Any, axis: Any = -1, name: Any = None) -> Any:
     place = -1 if axis is None else axis
+    if _is_of_rows(logits, place) and logits._values.array.dtype.kind == "f" and logits._partition.lengths.all():
+        return logits._with_flat(wrap(_softmax_of_rows(logits._values.array, logits._partition)))
     powers = math.exp(logits - _finite_maximum(logits, place))
     return powers / reduce_sum(powers, place, True)
+
+
+def _softmax_of_rows(values: ndarray, partition: RowPartition) -> ndarray:
+    if not values.size:
+        return values.copy()
+    starts, lengths = partition.starts, partition.lengths
+    powers = values - np.repeat(np.maximum.reduceat(values, starts), lengths)
+    np.exp(powers, out=powers)
+    powers /= np.repeat(np.add.reduceat(powers, starts), lengths)
+    return powers
 
 
 @register("add_n")

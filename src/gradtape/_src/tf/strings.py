@@ -578,17 +578,17 @@ def _element(value: Any) -> str:
 
 
 # -- hashes ----------------------------------------------------------------------------------------------------------
-def _buckets(count: Any, op: str) -> np.uint64:
+def _buckets(count: Any, op: str) -> int:
     buckets = as_int(count, "num_buckets")
     if buckets < 1:
         raise errors.invalid_argument(f"Value for attr 'num_buckets' of {buckets} must be at least minimum 1", op)
-    return np.uint64(buckets)
+    return buckets
 
 
 def _in_buckets(input: Any, count: Any, op: str, hashed: Callable[[Packed], ndarray]) -> Tensor:
     texts = texts_in(input, op)
-    found = hashed(texts.packed) % _buckets(count, op)
-    return wrap(found.astype(np.int64).reshape(texts.shape))
+    found = hashing.in_buckets(hashed(texts.packed), _buckets(count, op))
+    return wrap(found.reshape(texts.shape))
 
 
 @elementwise

@@ -13,5 +13,6 @@ from gradtape._src.ops.ragged.tensor import (
     RaggedTensorSpec as RaggedTensorSpec,
     count_of as count_of,
     from_partitions as from_partitions,
+    take_ranges as take_ranges,
     take_rows as take_rows,
 )

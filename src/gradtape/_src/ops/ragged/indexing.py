@@ -15,7 +15,7 @@ from gradtape._src.ops import array
 from gradtape._src.ops.indexing import basic_index
 from gradtape._src.ops.ragged import partition as partitions
 from gradtape._src.ops.ragged.partition import RowPartition
-from gradtape._src.ops.ragged.tensor import RaggedTensor, _new, count_of, take_rows
+from gradtape._src.ops.ragged.tensor import RaggedTensor, _new, count_of, take_ranges, take_rows
 
 _RAGGED = "Cannot index into an inner ragged dimension."
 
@@ -30,13 +30,13 @@ def get_item(x: RaggedTensor, key: Any) -> Any:
     ([1, 2, 3], [[1, 2], [4], []], 3)
     """
     keys = list(key) if isinstance(key, (tuple, list)) else [key]
-    return _outer(x, _without_ellipsis(keys, len(x.shape)))
+    if any(key is Ellipsis for key in keys):
+        keys = _without_ellipsis(keys, len(x.shape))
+    return _outer(x, keys)
 
 
 def _without_ellipsis(keys: list[Any], rank: int) -> list[Any]:
     """The index with `:` in the place of the first `...`, and nothing in that of the others."""
-    if not any(key is Ellipsis for key in keys):
-        return keys
     used = sum(key is not None and key is not Ellipsis for key in keys)
     at = next(i for i, key in enumerate(keys) if key is Ellipsis)
     after = [key for key in keys[at + 1 :] if key is not Ellipsis]
@@ -128,29 +128,31 @@ def _slice_columns(x: RaggedTensor, key: slice) -> RaggedTensor:
     if key.start is None and key.stop is None and key.step is None:
         return x
     (part,) = basic_index(key, (0,))
-    partition, where = _columns(x._partition, part)
+    partition, starts, step = _columns(x._partition, part)
+    if step == 1:
+        return _new(take_ranges(x._values, starts, partition), partition)
+    where = np.repeat(starts, partition.lengths) + partition.offsets * step
     return _new(take_rows(x._values, where), partition)
 
 
-def _columns(partition: RowPartition, part: slice) -> tuple[RowPartition, ndarray]:
-    """The partition after a slice of every row, and the positions of the values that are left."""
+def _columns(partition: RowPartition, part: slice) -> tuple[RowPartition, ndarray, int]:
+    """The partition after a slice of every row, where each row begins in the values, and the step."""
     step, lengths = 1 if part.step is None else part.step, partition.lengths
     low, high = (0, lengths) if step > 0 else (-1, lengths - 1)
 
     def bound(end: int | None, default: Any) -> Any:
         if end is None:
             return np.broadcast_to(default, lengths.shape)
-        return np.clip(end + lengths if end < 0 else np.full_like(lengths, end), low, high)
+        return np.minimum(np.maximum(end + lengths if end < 0 else end, low), high)
 
     start = bound(part.start, low if step > 0 else high)
     stop = bound(part.stop, high if step > 0 else low)
-    counts = np.maximum((stop - start + step - (1 if step > 0 else -1)) // step, 0).astype(partition.dtype)
+    counts = stop - start if step == 1 else (stop - start + step - (1 if step > 0 else -1)) // step
+    counts = np.maximum(counts, 0).astype(partition.dtype, copy=False)
     uniform = None
     if partition.uniform is not None:
         uniform = len(range(*part.indices(partition.uniform)))
-    new = partitions.of_lengths(counts, uniform)
-    first = np.repeat(partition.starts + start, counts)
-    return new, first + new.offsets * step
+    return partitions.of_lengths(counts, uniform), partition.starts + start, step
 
 
 def _column(x: RaggedTensor, key: Any) -> Any:

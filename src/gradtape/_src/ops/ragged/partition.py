@@ -84,16 +84,37 @@ class RowPartition:
     def astype(self, dtype: np.dtype[Any]) -> RowPartition:
         return self if self.dtype == dtype else RowPartition(self.splits.astype(dtype), self.uniform)
 
-    def rows(self, where: ndarray) -> tuple[RowPartition, ndarray]:
-        """Some of the rows, in any order, and the positions of their values."""
-        lengths = self.lengths[where]
-        new = of_lengths(lengths, self.uniform)
-        return new, np.repeat(self.starts[where] - new.starts, lengths) + np.arange(new.size, dtype=self.dtype)
+    def positions_from(self, starts: ndarray) -> ndarray:
+        """The positions of the values of rows with these lengths that start elsewhere."""
+        return np.repeat(starts - self.starts, self.lengths) + np.arange(self.size, dtype=self.dtype)
 
     def window(self, start: int, stop: int) -> RowPartition:
         """The rows from one to another."""
         splits = self.splits[start : stop + 1]
         return RowPartition(splits - splits[0], self.uniform)
+
+
+class UniformPartition(RowPartition):
+    """Rows of one length; the splits are computed when they are first needed."""
+
+    def __init__(self, length: int, count: int, dtype: np.dtype[Any]) -> None:
+        self.uniform, self._count, self._dtype = length, count, dtype
+
+    @cached_property
+    def splits(self) -> ndarray:  # type: ignore[override]
+        return np.arange(self._count + 1, dtype=self._dtype) * self._dtype.type(self.uniform)
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @property
+    def size(self) -> int:
+        return self._count * (self.uniform or 0)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._dtype
 
 
 class SymbolicPartition(RowPartition):
@@ -127,7 +148,9 @@ def of_lengths(lengths: ndarray, uniform: int | None = None) -> RowPartition:
     """The partition with these row lengths."""
     splits = np.zeros(len(lengths) + 1, lengths.dtype)
     np.cumsum(lengths, out=splits[1:])
-    return RowPartition(splits, uniform)
+    partition = RowPartition(splits, uniform)
+    partition.__dict__["lengths"] = lengths  # the cached property
+    return partition
 
 
 def uniform_rows(length: int, count: int, dtype: Any = np.int64) -> RowPartition:
@@ -136,7 +159,7 @@ def uniform_rows(length: int, count: int, dtype: Any = np.int64) -> RowPartition
     >>> uniform_rows(2, 3).splits.tolist()
     [0, 2, 4, 6]
     """
-    return RowPartition(np.arange(count + 1, dtype=dtype) * dtype_of(dtype).type(length), length)
+    return UniformPartition(length, count, dtype_of(dtype))
 
 
 def dtype_of(dtype: Any) -> np.dtype[Any]:

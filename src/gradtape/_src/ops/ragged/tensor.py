@@ -25,6 +25,7 @@ from gradtape._src.ops.ragged.dense import (
     take,
 )
 from gradtape._src.ops.ragged.partition import RowPartition
+from gradtape._src.ops.ragged.row_copies import copied_rows, is_plain
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape, as_shape
 from gradtape._src.tensor import Tensor
@@ -670,10 +671,18 @@ def axis_of(axis: Any, rank: int, name: str = "axis") -> int:
 
 def take_rows(values: Values, where: ndarray) -> Values:
     """Rows of a tensor or ragged tensor, by their numbers."""
-    if type(values) is RaggedTensor:
-        partition, inner = values._partition.rows(where)
-        return _new(take_rows(values._values, inner), partition)
-    return take(values, where)
+    if type(values) is not RaggedTensor:
+        return take(values, where)
+    partition = values._partition
+    rows = partitions.of_lengths(partition.lengths[where], partition.uniform)
+    return _new(take_ranges(values._values, partition.starts[where], rows), rows)
+
+
+def take_ranges(values: Values, starts: ndarray, rows: RowPartition) -> Values:
+    """The values of rows that start at these positions, and have the lengths of the rows of a partition."""
+    if is_plain(values):
+        return wrap(copied_rows(values.array, starts, rows.lengths))
+    return take_rows(values, rows.positions_from(starts))
 
 
 def merge_dims(x: Any, outer: int, inner: int) -> Any:

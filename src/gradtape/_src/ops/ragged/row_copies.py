@@ -1,0 +1,85 @@
+"""Copies of whole rows, for values that no tape can see: a copy of bytes for each row, not a lookup per element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy import ndarray
+
+from gradtape._src.active import active_stack
+from gradtape._src.core.observe import are_kernels_wrapped
+from gradtape._src.tensor import Tensor
+
+_BLOCK = 1 << 17
+"""So many bytes are read before they are written: they stay in the cache."""
+
+
+def is_plain(values: Any, kinds: str = "fiucb") -> bool:
+    """Whether values are numbers in memory that nothing observes: no tape, and no wrapper of kernels."""
+    if type(values) is not Tensor or active_stack() is not None or are_kernels_wrapped():
+        return False
+    array = values.array
+    return type(array) is ndarray and array.dtype.kind in kinds
+
+
+def copied_rows(source: ndarray, starts: ndarray, lengths: ndarray) -> ndarray:
+    """Rows of an array one behind the other: row i begins at `starts[i]` and has `lengths[i]` elements.
+
+    Rows are written in pieces of one width. The last piece of a row brings elements that are not the row's, over the
+    first piece of the rows behind it. So the first pieces of all rows are written last, in order.
+
+    >>> copied_rows(np.arange(10), np.array([7, 0]), np.array([2, 3])).tolist()
+    [7, 8, 0, 1, 2]
+    """
+    ends = lengths.cumsum()
+    inner, dtype = source.shape[1:], source.dtype
+    total = int(ends[-1]) if len(ends) else 0
+    if not total or 0 in inner:
+        return np.empty((total, *inner), dtype)
+    longest = int(lengths.max())
+    width = min(longest, 3 * total // (2 * len(lengths)) + 1, len(source))  # near the mean: little is written twice
+    result = np.empty((total + width, *inner), dtype)
+    size = result.nbytes // len(result)
+    rows, places, source = _windows(result, width, size), ends - lengths, np.ascontiguousarray(source)
+    if longest > width:
+        which, behind = _later_pieces(lengths, width)
+        pieces = starts[which] + behind
+        rows[places[which] + behind] = _reader(source, width, size, pieces)(pieces)
+    read = _reader(source, width, size, starts)
+    step = max(1, _BLOCK // (width * size))
+    for first in range(0, len(lengths), step):
+        rows[places[first : first + step]] = read(starts[first : first + step])
+    return result[:total]
+
+
+def _later_pieces(lengths: ndarray, width: int) -> tuple[ndarray, ndarray]:
+    """The rows that have more than one piece, once for each further piece, and where in the row it begins."""
+    long = np.flatnonzero(lengths > width)
+    pieces = (lengths[long] - 1) // width
+    which = np.repeat(long, pieces)
+    number = np.arange(1, len(which) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    return which, number * width
+
+
+def _windows(array: ndarray, width: int, size: int) -> ndarray:
+    """From every element on, `width` elements of `size` bytes each as one item."""
+    return np.ndarray((len(array) - width + 1,), f"V{width * size}", array, strides=(size,))
+
+
+def _reader(source: ndarray, width: int, size: int, starts: ndarray) -> Callable[[ndarray], ndarray]:
+    """What reads `width` elements from each of these positions on; the last ones may reach behind the end."""
+    whole, last = _windows(source, width, size), len(source) - width
+    if int(starts.max()) <= last:
+        return whole.__getitem__
+    spare = np.zeros((width, *source.shape[1:]), source.dtype)
+    tail = _windows(np.concatenate([source[last:], spare]), width, size)
+
+    def read(where: ndarray) -> ndarray:
+        late = np.flatnonzero(where > last)
+        found: ndarray = whole[np.minimum(where, last)]
+        found[late] = tail[where[late] - last]
+        return found
+
+    return read
