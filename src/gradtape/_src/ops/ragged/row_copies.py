@@ -14,6 +14,8 @@ from gradtape._src.tensor import Tensor
 
 _BLOCK = 1 << 17
 """So many bytes are read before they are written: they stay in the cache."""
+_FEW = 64
+"""Up to so many long rows are copied one by one."""
 
 
 def is_plain(values: Any, kinds: str = "fiucb") -> bool:
@@ -44,9 +46,14 @@ def copied_rows(source: ndarray, starts: ndarray, lengths: ndarray) -> ndarray:
     size = result.nbytes // len(result)
     rows, places, source = _windows(result, width, size), ends - lengths, np.ascontiguousarray(source)
     if longest > width:
-        which, behind = _later_pieces(lengths, width)
-        pieces = starts[which] + behind
-        rows[places[which] + behind] = _reader(source, width, size, pieces)(pieces)
+        (long,) = (lengths > width).nonzero()
+        if len(long) <= _FEW:
+            for start, place, length in zip(*[a[long].tolist() for a in (starts, places, lengths)], strict=True):
+                result[place + width : place + length] = source[start + width : start + length]
+        else:
+            which, behind = _later_pieces(long, lengths[long], width)
+            pieces = starts[which] + behind
+            rows[places[which] + behind] = _reader(source, width, size, pieces)(pieces)
     read = _reader(source, width, size, starts)
     step = max(1, _BLOCK // (width * size))
     for first in range(0, len(lengths), step):
@@ -54,10 +61,9 @@ def copied_rows(source: ndarray, starts: ndarray, lengths: ndarray) -> ndarray:
     return result[:total]
 
 
-def _later_pieces(lengths: ndarray, width: int) -> tuple[ndarray, ndarray]:
+def _later_pieces(long: ndarray, lengths: ndarray, width: int) -> tuple[ndarray, ndarray]:
     """The rows that have more than one piece, once for each further piece, and where in the row it begins."""
-    long = np.flatnonzero(lengths > width)
-    pieces = (lengths[long] - 1) // width
+    pieces = (lengths - 1) // width
     which = np.repeat(long, pieces)
     number = np.arange(1, len(which) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     return which, number * width
