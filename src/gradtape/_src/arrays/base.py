@@ -18,7 +18,7 @@ LIBRARY_FUNCTIONS = frozenset({
     "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "bitwise_and",
     "bitwise_or", "bitwise_xor", "clip", "copysign", "cos", "cosh", "divide", "equal", "exp", "expm1",
     "greater", "greater_equal", "invert", "isfinite", "isinf", "isnan", "isposinf", "left_shift",
-    "less", "less_equal", "log", "log1p", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
+    "less", "less_equal", "log", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
     "minimum", "multiply", "negative", "nextafter", "not_equal", "right_shift", "rint", "sin", "sinh",
     "sqrt", "square", "subtract", "tan", "tanh",
 })  # fmt: skip

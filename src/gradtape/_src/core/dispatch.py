@@ -418,6 +418,10 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                     x, y = operands(x, y)
             except NotDenseError:
                 return call_on_composites(op.name, call, (x, y), {})
+            except (TypeError, ValueError) as error:
+                if multiplies and (repeated := _repeated(x, y, error)) is not None:
+                    return repeated
+                raise
         a, b = x.array, y.array
         dtype = a.dtype
         if dtype is b.dtype and type(a) is ndarray and type(b) is ndarray:
@@ -471,6 +475,22 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
         return out
 
     return call
+
+
+def _repeated(x: Any, y: Any, error: Exception) -> Any:
+    """A string or sequence that is no tensor, `x` times: Python's `n * "ab"`, where n is an integer scalar tensor.
+
+    None if this is another call; its error counts. A scalar of another dtype raises what Python raises in TensorFlow.
+    """
+    if type(y) not in (str, bytes, list, tuple) or isinstance(x, (str, bytes, list, tuple)):
+        return None
+    array = operand(x).array
+    if array.shape or array.dtype.kind in "bO" or type(array) is Lazy:
+        return None
+    if array.dtype.kind in "iu":
+        return y * int(array)
+    kind = array.dtype.type
+    raise AttributeError(f"'{kind.__module__}.{kind.__name__}' object has no attribute '__index__'. {error}") from None
 
 
 def _truth(y: Any) -> Tensor:

@@ -75,9 +75,7 @@ def _running_product_dx(g, x, out, xp, axis, exclusive, reverse):
     The derivative at a zero is lost that way, and complex slopes are not conjugated. `cumprod`, the primitive behind
     `reduce_prod`, has the exact rule.
     """
-    zero = xp.equal(x, 0)
-    total = xp.cumsum(g * out, axis=axis, exclusive=exclusive, reverse=not reverse)
-    return xp.where(zero, 0, total / xp.where(zero, 1, x))
+    return xp.divide_no_nan(xp.cumsum(g * out, axis=axis, exclusive=exclusive, reverse=not reverse), x)
 
 
 running_product = primitive(

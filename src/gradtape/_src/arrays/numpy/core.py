@@ -112,6 +112,18 @@ def _complex_reciprocal(x: Array) -> Array:
     return result
 
 
+def log1p(x: Array) -> Array:
+    return _complex_log1p(x) if x.dtype.kind == "c" else np.log1p(x)
+
+
+def _complex_log1p(z: Array) -> Array:
+    """log(1 + z), with a real part that keeps its digits where |1 + z| is close to 1; NumPy adds 1 to z first."""
+    result, wide = np.log1p(z), z.astype(np.complex128, copy=False)
+    over = wide.real * (2 + wide.real) + wide.imag * wide.imag  # |1 + z|² - 1
+    close = np.less(np.absolute(over), 0.5)
+    return complex(np.where(close, 0.5 * np.log1p(np.where(close, over, 0)), result.real), result.imag).astype(z.dtype)
+
+
 def rsqrt(x: Array) -> Array:
     return _complex_rsqrt(x) if x.dtype.kind == "c" else np.reciprocal(np.sqrt(x))
 

@@ -18,6 +18,7 @@ Kernel = Callable[..., Array]
 
 def in_float64(function: Kernel) -> Kernel:
     """Run a function of flat float64 arrays on operands of any shape and floating dtype, in blocks."""
+    flushes = getattr(function, "flushes", False)
 
     @wraps(function)
     def kernel(*operands: Array, **attrs: Any) -> Array:
@@ -30,6 +31,8 @@ def in_float64(function: Kernel) -> Kernel:
         size = flat[0].size
 
         def block(*parts: Array) -> Array:
+            if flushes:
+                parts = tuple([flushed(part) for part in parts])
             return function(*[part.astype(np.float64) for part in parts], **attrs).astype(kept, copy=False)
 
         return (block(*flat) if size <= BLOCK else elementwise(block, flat)).reshape(shape)

@@ -26,6 +26,12 @@ def in_float64(function: Kernel) -> Kernel:
     return function
 
 
+def jumps_at_zero(function: Kernel) -> Kernel:
+    """Mark such a kernel whose result jumps at 0: denormal numbers are 0 for it, as for TensorFlow and XLA."""
+    function.flushes = True  # type: ignore[attr-defined]
+    return function
+
+
 def at_least_float32(function: Kernel) -> Kernel:
     """Mark a kernel of one array that keeps its dtype: an engine computes 16 bits in 32."""
     function.frame = "at_least_float32"  # type: ignore[attr-defined]

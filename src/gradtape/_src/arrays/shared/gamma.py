@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from gradtape._src.arrays.shared import special_tables as table
-from gradtape._src.arrays.shared.frames import Array, Pieces, gauss_legendre, in_float64, polynomial, ratio
+from gradtape._src.arrays.shared.frames import (
+    Array,
+    Pieces,
+    gauss_legendre,
+    in_float64,
+    jumps_at_zero,
+    polynomial,
+    ratio,
+)
 
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 _DIGAMMA_ZERO = (1.4616321449683622, 9.549995429965697e-17)
@@ -75,6 +83,7 @@ def _digamma_positive(xp: Any, x: Array) -> Array:
 
 
 @in_float64
+@jumps_at_zero
 def digamma(xp: Any, x: Array) -> Array:
     """NaN at the poles, whose two sides disagree."""
 
@@ -121,6 +130,7 @@ def _hurwitz(xp: Any, s: Array, q: Array) -> Array:
 
 
 @in_float64
+@jumps_at_zero
 def zeta(xp: Any, s: Array, q: Array) -> Array:
     def positive(s: Array, q: Array) -> Array:
         return _hurwitz(xp, s, q)
@@ -150,6 +160,7 @@ def _factorials() -> Array:
 
 
 @in_float64
+@jumps_at_zero
 def polygamma(xp: Any, n: Array, x: Array) -> Array:
     def higher(n: Array, x: Array) -> Array:
         whole = xp.minimum(n, 171).astype(np.int64)
@@ -367,6 +378,7 @@ def _igamma_edges(xp: Any, a: Array, x: Array, upper: bool) -> tuple[Array, Piec
 
 
 @in_float64
+@jumps_at_zero
 def igamma(xp: Any, a: Array, x: Array) -> Array:
     """The regularised lower incomplete gamma function P(a, x)."""
     inside, edges = _igamma_edges(xp, a, x, upper=False)
@@ -383,6 +395,7 @@ def igamma(xp: Any, a: Array, x: Array) -> Array:
 
 
 @in_float64
+@jumps_at_zero
 def igammac(xp: Any, a: Array, x: Array) -> Array:
     """The regularised upper incomplete gamma function Q(a, x)."""
     inside, edges = _igamma_edges(xp, a, x, upper=True)
@@ -403,6 +416,7 @@ def igammac(xp: Any, a: Array, x: Array) -> Array:
 
 
 @in_float64
+@jumps_at_zero
 def igamma_a(xp: Any, a: Array, x: Array, *, order: int) -> Array:
     """The derivative of P(a, x) with respect to a, `order` times."""
     lost, gone, huge, infinite, inside = _igamma_regions(xp, a, x)
@@ -455,6 +469,7 @@ def _beta_fraction(xp: Any, a: Array, b: Array, x: Array) -> Array:
 
 
 @in_float64
+@jumps_at_zero
 def betainc(xp: Any, a: Array, b: Array, x: Array) -> Array:
     """The regularised incomplete beta function."""
     good = (a > 0) & (b > 0) & xp.isfinite(a) & xp.isfinite(b)

@@ -21,6 +21,7 @@ from jax.numpy import (  # noqa: F401 - these are the kernels
     ceil,
     floor,
     fmod,
+    log1p,
     mod,
     ones_like,
     sign,
