@@ -409,6 +409,27 @@ def test_functions_that_jump_at_0_take_denormal_numbers_for_0(name: str) -> None
             np.testing.assert_array_equal(y, expected)
 
 
+SPECIAL_JUMPS: dict[str, Callable[..., Any]] = {
+    "digamma": tf.math.digamma,
+    "igamma": lambda x: tf.math.igamma(x, tf.ones_like(x)),
+    "igammac": lambda x: tf.math.igammac(x, tf.ones_like(x)),
+    "zeta": lambda x: tf.math.zeta(2.5 * tf.ones_like(x), x),
+    "polygamma": lambda x: tf.math.polygamma(tf.ones_like(x), x),
+    "betainc": lambda x: tf.math.betainc(x, tf.ones_like(x), 0.5 * tf.ones_like(x)),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL_JUMPS)
+def test_special_functions_that_jump_at_0_take_denormal_numbers_for_0(name: str) -> None:
+    function = SPECIAL_JUMPS[name]
+    for dtype, small in (("float32", 1e-40), ("float64", 1e-310), ("bfloat16", 1e-40)):
+        x, zero = tf.constant([small, -small, 1.5], dtype), tf.constant([0.0, -0.0, 1.5], dtype)
+        np.testing.assert_array_equal(tf.cast(function(x), "float64"), tf.cast(function(zero), "float64"))
+    if name == "digamma":  # the others take long to compile
+        x, zero = tf.constant([1e-40, 1.5]), tf.constant([0.0, 1.5])
+        np.testing.assert_allclose(tf.function(function, jit_compile=True)(x), function(zero), rtol=1e-6)
+
+
 def test_a_detailed_summary_shows_passes_memory_and_statements() -> None:
     @tf.function(jit_compile=False)
     def f(x: Any, w: Any) -> Any:

@@ -167,3 +167,26 @@ def test_derivatives_of_complex_sign(size):
     np.testing.assert_allclose(
         tape.gradient(out, watched, tf.constant(g)).numpy(), expected, rtol=1e-13, atol=1e-16 / size
     )
+
+
+CUMPROD_WEIGHTS = {
+    (-0.77673846, -1.0347444, -0.20440327): (2.5826514, 0.421875, 0.0),
+    (1.0, 2.0, 3.0): (556.33026, 8.0, 0.0),
+    (3.0, -1.0, 2.0): (247.25786, -4.0, 0.0),
+    (0.5, 0.25, -4.0): (989.03156, -4.0, 0.0),
+}
+"""Weights of exclusive products, and TensorFlow 2.21's derivatives of the squared gradient."""
+
+
+@pytest.mark.parametrize(("weights", "expected"), CUMPROD_WEIGHTS.items())
+def test_second_derivative_of_cumprod_has_tensorflows_digits(weights, expected):
+    """Its terms cancel, so that another order of the same operations gives another number."""
+    x = tf.constant([30.907234, -7.282804e-4, 60.863297])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.math.cumprod(x, exclusive=True)
+        gradient = tape.gradient(y, x, tf.constant(weights))
+        square = gradient * gradient
+    np.testing.assert_allclose(outer.gradient(square, x), expected, rtol=1e-6)
