@@ -148,6 +148,15 @@ def test_eager(case: str, dtype: str):
     check(lambda *args: value_and_gradients(CASES[case][0], list(args)), case, dtype)
 
 
+@pytest.mark.parametrize("dtype", HALF)
+def test_the_gradient_of_cumprod_is_rounded_once(dtype: str):
+    """The products are computed again in float32: those of the forward pass were rounded."""
+    arrays = (1 + RNG.uniform(-0.3, 0.3, (50, 8)),)
+    exact = value_and_gradients(lambda x: tf.math.cumprod(x, 1), in_dtype(arrays, dtype, "float32"))
+    got = value_and_gradients(lambda x: tf.math.cumprod(x, 1), in_dtype(arrays, dtype, dtype))
+    np.testing.assert_array_equal(got[1], tf.cast(exact[1], dtype))
+
+
 COMPILED = (  # one case for each kernel that adds up, and for each way in which cotangents meet
     "sum", "mean", "prod", "std", "logsumexp", "cumsum", "cumprod", "norm", "softmax", "log_softmax", "cross entropy",
     "sparse cross entropy", "moments", "layer_normalization", "segment sum", "tensor_scatter_nd_add", "gather",

@@ -69,13 +69,16 @@ segment_min = primitive(
 
 
 # -- scans -----------------------------------------------------------------------------------------------------------
-def _running_product_dx(g, x, out, xp, axis, exclusive, reverse):
+def _running_product_dx(g, x, out, xp, half, axis, exclusive, reverse):
     """TensorFlow's formula, which divides by x: linear in the length of the axis, and 0 where x is 0.
+
+    Products of half-precision numbers are computed again, in float32: `out` was rounded.
 
     The derivative at a zero is lost that way, and complex slopes are not conjugated. `cumprod`, the primitive behind
     `reduce_prod`, has the exact rule.
     """
-    return xp.divide_no_nan(xp.cumsum(g * out, axis=axis, exclusive=exclusive, reverse=not reverse), x)
+    products = xp.running_product(x, axis=axis, exclusive=exclusive, reverse=reverse) if half else out
+    return xp.divide_no_nan(xp.cumsum(g * products, axis=axis, exclusive=exclusive, reverse=not reverse), x)
 
 
 running_product = primitive(
