@@ -45,7 +45,6 @@ CAUSES = {
     "oneDNN": "The kernels of oneDNN, which TensorFlow uses by default on a CPU",
     "uninitialized filters": "gradients with respect to the filters of such convolutions are uninitialized memory",
     "uninitialized spectrum": "returns uninitialized memory for `tf.signal.rfft` of an empty signal",
-    "text": "A scalar times a string raises `TypeError`",
     "dtypes": "Some ops take dtypes for which TensorFlow has no kernel",
     "dtypes of functions": "In functions, TensorFlow rejects dtypes that it accepts eagerly",
 }
