@@ -158,7 +158,8 @@ def polyval(p: Any, x: Any) -> Tensor:
     coefficients, at = promoted(p, x)
     if coefficients.shape.rank == 0:
         coefficients = array.reshape(coefficients, [1])
-    return tf_math.polyval(array.unstack(coefficients), at)
+    value = tf_math.polyval(list(array.unstack(coefficients)), at)
+    return value if coefficients.shape[0] != 1 else array.broadcast_to(value, at.shape)  # a constant has the shape of x
 
 
 __all__ = (

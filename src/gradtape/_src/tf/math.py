@@ -22,7 +22,7 @@ from gradtape._src.ops.operators import no_zeros, without_kernel
 from gradtape._src.ops.sparse_tensor import SparseTensor, map_values as map_sparse
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import axes_of, axis_of, extent, flag, integer, scan_axis, static, truth
-from gradtape._src.tf.array import cast
+from gradtape._src.tf.array import cast, zeros_like
 
 if TYPE_CHECKING:
     from gradtape._src.typing import Reduction, TensorLike
@@ -669,12 +669,14 @@ def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Te
     >>> tf.math.polyval([2.0, 0.0, 1.0], 3.0).numpy().item()
     19.0
     """
-    if not isinstance(coeffs, (list, tuple)):
+    if not isinstance(coeffs, list):
         raise ValueError(f"Argument coeffs must be list type. Received type {type(coeffs)}.")
     x = operand(x)
-    total: Tensor = operand(0, x.dtype) * x
-    for c in coeffs:
-        total = total * x + c
+    if not coeffs:
+        return zeros_like(x)
+    total, *others = [operand(c) for c in coeffs]
+    for c in others:
+        total = c + total * x
     return total
 
 
