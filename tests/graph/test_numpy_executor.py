@@ -430,6 +430,21 @@ def test_special_functions_that_jump_at_0_take_denormal_numbers_for_0(name: str)
         np.testing.assert_allclose(tf.function(function, jit_compile=True)(x), function(zero), rtol=1e-6)
 
 
+def test_log1p_of_real_numbers_writes_into_memory_of_its_operand() -> None:
+    """It is a ufunc for them; for complex numbers, which lose digits in NumPy's, it is not."""
+
+    @tf.function(jit_compile=False)
+    def f(x: Any) -> Any:
+        return tf.math.log1p(tf.exp(x))
+
+    real = tf.ones([64, 32])
+    for x in (real, tf.cast(real, tf.complex64)):
+        for _ in range(2):
+            np.testing.assert_allclose(f(x), np.log1p(np.exp(x.numpy())), rtol=1e-6)
+    assert "log1p(v1, out=v1)  # float32" in f.summary(detailed=True)
+    assert "log1p(v1)  # complex64" in f.summary(detailed=True)
+
+
 def test_a_detailed_summary_shows_passes_memory_and_statements() -> None:
     @tf.function(jit_compile=False)
     def f(x: Any, w: Any) -> Any:

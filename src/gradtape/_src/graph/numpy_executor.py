@@ -35,6 +35,9 @@ ALLOCATING = frozenset({
 })  # fmt: skip
 """Kernels besides ufuncs whose result is always new memory."""
 
+REAL_UFUNCS: dict[str, np.ufunc] = {"log1p": np.log1p}
+"""Kernels that are ufuncs for real numbers."""
+
 _IN_PLACE_BYTES = 2**12
 """From this size on memory is worth more than the keyword argument."""
 
@@ -191,6 +194,8 @@ class _Writer:
 
     def _statement(self, i: int, node: Node) -> str:
         kernel = getattr(self._xp, node.name)
+        if node.name in REAL_UFUNCS and np.dtype(node.outputs[0].dtype).kind != "c":
+            kernel = REAL_UFUNCS[node.name]
         function = f"{node.name}_{i}"
         self.names[function] = blockwise(kernel) if is_blockwise(node, self._sizes) else kernel
         arguments = [self._text(a) for a in node.args]
