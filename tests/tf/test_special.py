@@ -252,6 +252,22 @@ def test_float32_is_monotone_and_bounded_where_it_is_hot() -> None:
     np.testing.assert_allclose(tail, [-5.919526e-09, -1.0157301e-18, -2.1317854e-32], rtol=1e-5)
 
 
+@pytest.mark.parametrize(("low", "high", "ulps"), [(-5, -2, 14), (-2, -1, 7), (-1, 1, 5.5), (1, 13, 2)])
+@pytest.mark.parametrize("name", ["ndtr", "gelu"])
+def test_the_normal_distribution_in_float32_is_close_to_that_in_float64(
+    name: str, low: float, high: float, ulps: float
+) -> None:
+    x = np.linspace(low, high, 200001).astype(np.float32)
+    want = numpy_special.ndtr(x.astype(np.float64)) * (1 if name == "ndtr" else x)
+    error = np.abs(getattr(numpy_special, name)(x) - want)
+    assert (error / np.spacing(np.abs(want).astype(np.float32)))[x != 0].max() <= ulps
+
+
+def test_gelu_keeps_the_sign_of_zero() -> None:
+    x = np.array([0.0, -0.0, -20.0, -3e38], np.float32)
+    np.testing.assert_array_equal(np.signbit(numpy_special.gelu(x)), [False, True, True, True])
+
+
 # -- identities --------------------------------------------------------------------------------------------------------
 def test_inverses() -> None:
     p = tf.constant(np.array([1e-15, 1e-4, 0.2, 0.5, 0.77, 0.999]))
@@ -314,15 +330,19 @@ def test_each_derivative_is_that_of_the_one_before(name: str, order: int) -> Non
     np.testing.assert_allclose(derivative(f, x, order=order), numeric, rtol=2e-6, atol=1e-8)
 
 
+INVALID = {"ndtr": [], "gelu": [-np.inf], "gelu_slope": [-np.inf, np.inf]}
+"""Where 0 times infinity is NaN, as in TensorFlow."""
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")  # at infinity
-@pytest.mark.parametrize("name", ["ndtr", "gelu_slope"])
+@pytest.mark.parametrize("name", ["ndtr", "gelu", "gelu_slope"])
 def test_the_normal_distribution_does_not_depend_on_the_size_of_the_array(name: str) -> None:
     extremes = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 15.0, -15.0, 15.1, -15.1, 3e38, -3e38, -14.0]
     x = np.concatenate([extremes, np.linspace(-16, 16, 9986)]).astype(np.float32)
     kernel = getattr(numpy_special, name)
     whole, parts = kernel(x), np.concatenate([kernel(part) for part in np.split(x, 10)])
     np.testing.assert_array_equal(whole, parts)
-    np.testing.assert_array_equal(np.isnan(whole), np.isnan(x) | (np.isinf(x) & (name == "gelu_slope")))
+    np.testing.assert_array_equal(np.isnan(whole), np.isnan(x) | np.isin(x, INVALID[name]))
 
 
 def test_gelu_by_tanh_has_its_derivatives() -> None:

@@ -6,6 +6,7 @@ The float64 forms use rational approximations of our own (see `special_tables`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import pi, sqrt
 
 import numpy as np
@@ -13,12 +14,11 @@ import numpy as np
 from gradtape._src.arrays.numpy.frames import at_least_float32, in_float64, piecewise
 from gradtape._src.arrays.shared import special_tables as table
 from gradtape._src.arrays.shared.elementwise import GELU_SCALE, GELU_TANH
-from gradtape._src.arrays.shared.frames import Array, Kernel, polynomial, ratio
+from gradtape._src.arrays.shared.frames import Array, Kernel, ratio
 
 _SQRT_HALF = sqrt(0.5)
 _FLOAT32 = np.dtype(np.float32)
-_ONE_BITS = np.float32(1).view(np.int32)
-_CLIPPED = 4096  # elements from which on clip is faster than minimum
+_TAIL_ENDS = 15.0  # the density is 0 in float32 from there on
 
 
 def _odd(function: Kernel) -> Kernel:
@@ -155,29 +155,35 @@ def _ndtr_64(x: Array) -> Array:
 
 
 def _ndtr_parts_32(x: Array) -> tuple[Array, Array]:
-    """The normal distribution function and exp(-x²/2) in float32, exact in the left tail too."""
-    # The same numbers either way: a minimum with one number has a slow loop, and clip a slow call.
-    size = np.absolute(x.clip(-15, 15)) if x.size > _CLIPPED else np.minimum(np.absolute(x), 15)
-    bell = size * size
-    bell *= -0.5
-    bell = np.exp(bell)
-    size *= 0.295
-    size += 1
-    tail = polynomial(1 / size, table.NDTR32[0])
-    tail *= bell
+    """The normal distribution function and its density in float32, exact in the left tail too.
+
+    The tail is the density times a ratio, which leads with the same power of x as its denominator has less one.
+    """
+    if not x.ndim:  # NumPy gives scalars for arrays without axes
+        result, density = _ndtr_parts_32(np.reshape(x, 1))
+        return result.reshape(()), density.reshape(())
+    size = np.absolute(x)
+    if not np.maximum.reduce(size, axis=None, initial=0) <= _TAIL_ENDS:  # or it is NaN
+        np.minimum(size, _TAIL_ENDS, out=size)
+    tail = _monic(size, table.NDTR32[0])
+    tail /= _monic(size, table.NDTR32[1])
+    density = np.square(size, out=size)
+    density *= -0.5
+    np.exp(density, out=density)  # exp2 takes half as long, but its scale is a second rounding, which tails show
+    density *= 1 / sqrt(2 * pi)
+    tail *= density
     # 1 - tail for positive x, tail for negative: |1 - tail| and |0 - tail|, without choices, which cost more.
-    result = _step_32(x)
+    result = np.greater_equal(x, 0).astype(np.float32)
     result -= tail
-    return np.absolute(result), bell
+    return np.absolute(result, out=result), density
 
 
-def _step_32(x: Array) -> Array:
-    """1 where the sign bit of a float32 number is not set, 0 elsewhere."""
-    result = np.array(x)  # NumPy gives scalars where arrays have no axes
-    bits = result.view(np.int32)
-    np.right_shift(bits, 31, out=bits)
-    np.invert(bits, out=bits)
-    np.bitwise_and(bits, _ONE_BITS, out=bits)
+def _monic(x: Array, coefficients: Sequence[float]) -> Array:
+    """A polynomial, lowest power first, without its highest power, whose coefficient is 1."""
+    result = x + coefficients[-1]
+    for c in coefficients[-2::-1]:
+        result *= x
+        result += c
     return result
 
 
@@ -188,16 +194,25 @@ def ndtr(x: Array) -> Array:
 
 # -- gelu ------------------------------------------------------------------------------------------------------------
 @at_least_float32
+def gelu(x: Array) -> Array:
+    """x Φ(x)."""
+    result = _ndtr_parts_32(x)[0] if x.dtype == _FLOAT32 else _ndtr_64(GELU_SCALE * x)
+    result *= x  # at minus infinity NaN, as TensorFlow's
+    return result
+
+
+@at_least_float32
 def gelu_slope(x: Array) -> Array:
     """The derivative of gelu: Φ(x) + x φ(x)."""
     if x.dtype == _FLOAT32:
-        cumulative, bell = _ndtr_parts_32(x)
+        slope, density = _ndtr_parts_32(x)
     else:
         x = GELU_SCALE * x
-        cumulative, bell = _ndtr_64(x), np.exp(-0.5 * x * x)
-    bell *= 1 / sqrt(2 * pi)
-    bell *= x  # at infinity NaN, as TensorFlow's
-    return cumulative + bell
+        slope, density = _ndtr_64(x), np.exp(-0.5 * x * x)
+        density *= 1 / sqrt(2 * pi)
+    density *= x  # at infinity NaN, as TensorFlow's
+    slope += density
+    return slope
 
 
 @at_least_float32
