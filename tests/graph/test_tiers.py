@@ -128,6 +128,39 @@ def test_short_calls_are_tried_more_often(monkeypatch: pytest.MonkeyPatch, secon
     assert ran[True] == ran[False] == turns * tiers._TURN // 2
 
 
+def test_one_lucky_call_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA is faster in most turns, but on a busy machine NumPy has the best time of the first ones."""
+    monkeypatch.setattr(tiers, "_TRIAL", 0.15)
+    tier = tiers.Tier(SimpleNamespace(nodes=[], compile=lambda mode: None, modes=(NONE, NONE)))  # type: ignore[arg-type]
+    tier.add(True, 1.0)
+    wait_for_compiler()
+    calls = 0
+    while not tier.is_settled:
+        calls += 1
+        if tier.on_numpy:
+            tier.add(True, 0.009 if calls <= 6 else 0.02)
+        else:
+            tier.add(False, 0.018 if calls <= 40 else 0.008)
+    assert not tier.on_numpy
+    assert calls * 0.01 < tiers._PATIENCE * tiers._TRIAL
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1e-3, 0.1])
+def test_a_trial_without_a_winner_ends(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    monkeypatch.setattr(tiers, "_TRIAL", 0.15)
+    tier = tiers.Tier(SimpleNamespace(nodes=[], compile=lambda mode: None, modes=(NONE, NONE)))  # type: ignore[arg-type]
+    tier.add(True, 1.0)
+    wait_for_compiler()
+    ran = {True: 0, False: 0}
+    while not tier.is_settled:
+        ran[tier.on_numpy] += 1
+        slow = (ran[tier.on_numpy] - 1) // (
+            2 * tiers._TURN
+        ) % 2 == tier.on_numpy  # each wins every second pair of turns
+        tier.add(tier.on_numpy, 2 * seconds if slow else seconds)
+    assert ran[True] == ran[False] <= tiers._PATIENCE * max(tiers._MOST_TURNS, 1) * tiers._TURN // 2
+
+
 def test_a_call_that_began_before_xla_compiled_does_not_count() -> None:
     tier = tiers.Tier(SimpleNamespace(nodes=[], compile=lambda mode: None, modes=(NONE, NONE)))  # type: ignore[arg-type]
     tier.add(True, 1.0)

@@ -2,8 +2,9 @@
 
 The first calls run on NumPy. When they have taken some of the time that XLA will need to compile the program, XLA
 compiles it in a background thread. The next calls run by turns on both, some on XLA, some on NumPy, and the faster
-executor runs the program from then on: in turns, because on a busy machine times change from one second to the next. A
-call runs on one executor only, so variables, side effects and random numbers happen once.
+executor runs the program from then on: in turns, because on a busy machine times change from one second to the next.
+The one with the best time has to win most of the turns as well; until it does, the trial goes on for a while. A call
+runs on one executor only, so variables, side effects and random numbers happen once.
 
 Both executors compute the same in different orders: the last digits may change when the executor does, and measured
 times decide when that is. `tf.config.experimental.enable_op_determinism` keeps functions on XLA, from the first call.
@@ -31,6 +32,11 @@ _TURNS, _MOST_TURNS = 6, 60
 _TRIAL = 0.15
 """Seconds for which turns go on: a call of a millisecond is interrupted on a busy machine, and few calls are not."""
 
+_LEAD, _PATIENCE = 4, 10
+"""By how many turns the faster executor has to lead, and how many times as long as a trial, and as many turns, it has
+for that. On a quiet machine it leads from the start; on a busy one, the best time of a few calls is a matter of chance.
+"""
+
 _SECONDS, _SECONDS_PER_NODE = 0.02, 0.0005
 """The time on NumPy after which compiling is worthwhile: about a tenth of what XLA takes to compile a program."""
 
@@ -50,9 +56,11 @@ class Tier:
         "_best",
         "_calls",
         "_compiling",
+        "_lead",
         "_lock",
         "_program",
         "_spent",
+        "_turn_best",
         "_turns",
         "is_settled",
         "on_numpy",
@@ -64,6 +72,8 @@ class Tier:
         self.on_numpy, self.is_settled = True, False
         self.reason = "not called often enough to be worth compiling"
         self._best = {True: float("inf"), False: float("inf")}  # seconds, by whether on NumPy
+        self._turn_best = dict(self._best)  # of the last turn of each
+        self._lead = 0  # how many more turns NumPy has won than XLA
         self._spent, self._calls, self._turns, self._compiling = 0.0, 0, 0, False
         self._lock = forks.lock()
 
@@ -89,19 +99,26 @@ class Tier:
         self._spent += seconds
         if self._calls > 1:
             self._best[on_numpy] = min(self._best[on_numpy], seconds)
+            self._turn_best[on_numpy] = min(self._turn_best[on_numpy], seconds)
         if self._calls < _TURN:
             return
+        if self._turns % 2 == 0:
+            self._lead += 1 if self._turn_best[True] <= self._turn_best[False] else -1
         if self._has_tried_enough():
             self._settle()
         else:
             self._begin_turn(not on_numpy)
 
     def _has_tried_enough(self) -> bool:
-        is_even = self._turns % 2 == 0
-        return is_even and self._turns >= _TURNS and (self._spent >= _TRIAL or self._turns >= _MOST_TURNS)
+        if self._turns % 2 or self._turns < _TURNS or not (self._spent >= _TRIAL or self._turns >= _MOST_TURNS):
+            return False
+        lead = self._lead if self._best[True] <= self._best[False] else -self._lead
+        is_clear = lead >= max(_LEAD, self._turns // 4)  # three of four pairs of turns
+        return is_clear or self._spent >= _PATIENCE * _TRIAL or self._turns >= _PATIENCE * _MOST_TURNS
 
     def _begin_turn(self, on_numpy: bool) -> None:
         self.on_numpy = on_numpy
+        self._turn_best[on_numpy] = float("inf")
         self._calls = 0
         self._turns += 1
 
