@@ -4,8 +4,10 @@ Eight simulated devices: a step of a 256-512-512-10 network under `MirroredStrat
 JAX with `shard_map`, and with arrays that are divided among devices and no `shard_map`. One device: the step under
 `OneDeviceStrategy` and under a `MirroredStrategy` over one device, beside the step without a strategy.
 
-The programs take turns in one process, one call each in a random order. The best time counts, the median stands
-beside it. Their losses are compared first.
+The programs take turns in one process, one call each in a random order. Their losses are compared first. The medians
+of the calls are compared, and the best call is printed beside them: where eight device threads share fewer cores, one
+lucky call of 250 decides the best time. In six runs the ratios of best times were anything from 0.92 to 1.07, those of
+medians 0.98 to 1.02.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ BUDGETS = (
     ("OneDeviceStrategy", "no strategy", 1.02),
     ("MirroredStrategy of one", "no strategy", 1.02),
 )
-"""The first one's time is at most so many times the second one's."""
+"""The first one's median time is at most so many times the second one's."""
 
 
 def _weights() -> list[np.ndarray]:
@@ -152,12 +154,12 @@ def main() -> None:
         arguments.rounds,
     )
     for name, seconds in times.items():
-        print(f"{name:<28}{1e3 * seconds.min():8.2f} ms, median {1e3 * np.median(seconds):.2f} ms")
+        print(f"{name:<28}{1e3 * np.median(seconds):8.2f} ms, best {1e3 * seconds.min():.2f} ms")
     for name, other, most in BUDGETS:
-        ratio = times[name].min() / times[other].min()
-        medians = np.median(times[name]) / np.median(times[other])
+        ratio = np.median(times[name]) / np.median(times[other])
+        best = times[name].min() / times[other].min()
         verdict = "met" if ratio <= most else "not met"
-        print(f"{name} / {other}: {ratio:.3f} (at most {most}: {verdict}), medians {medians:.3f}")
+        print(f"{name} / {other}: {ratio:.3f} (at most {most}: {verdict}), best calls {best:.3f}")
 
 
 if __name__ == "__main__":
