@@ -53,6 +53,68 @@ def training_divides_weights_and_batches():
     assert shards(weights[1]) == ({(2, 1)}, ["model", "unsharded"])
 
 
+def slots(optimizer, like):
+    """The variables of an optimizer that have the shape of a variable."""
+    return [slot for slot in optimizer.variables if tuple(slot.shape) == tuple(like.shape)]
+
+
+def slots_of_optimizers_are_divided_like_their_variables():
+    layouts = [dtensor.Layout([dtensor.UNSHARDED, "model"], mesh()), dtensor.Layout(["batch"], mesh())]
+    start = [rng.normal(size=shape).astype("float32") for shape in ((6, 4), (8,))]
+    named = keras.optimizers
+    optimizers = [
+        (lambda: named.SGD(0.1, momentum=0.9), 1),
+        (lambda: named.Adam(0.1, use_ema=True, ema_momentum=0.5), 3),
+        (lambda: named.AdamW(0.1, amsgrad=True, gradient_accumulation_steps=2), 4),
+        (lambda: named.RMSprop(0.1, centered=True, momentum=0.5), 3),
+        (lambda: named.LossScaleOptimizer(named.Nadam(0.1)), 2),
+    ]
+
+    def trained(made, weights, compiled):
+        optimizer = made()
+
+        def step():
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.sin(weights[0])) ** 2 + tf.reduce_sum(weights[1] ** 3)
+            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return loss
+
+        run = tf.function(step) if compiled else step
+        return optimizer, [float(run()) for _ in range(6)]
+
+    for made, count in optimizers:
+        for compiled in (False, True):
+            expected = trained(made, [tf.Variable(w) for w in start], compiled)[1]
+            weights = [dtensor.DVariable(w, layout=layout) for w, layout in zip(start, layouts, strict=True)]
+            optimizer, losses = trained(made, weights, compiled)
+            np.testing.assert_allclose(losses, expected, rtol=1e-5)
+            for weight, layout, part in zip(weights, layouts, ((6, 2), (4,)), strict=True):
+                found = slots(optimizer, weight)
+                assert len(found) == count, optimizer.name
+                for slot in [weight, *found]:
+                    assert dtensor.fetch_layout(slot) == layout
+                    assert {tuple(piece.shape) for piece in dtensor.unpack(slot)} == {part}
+    with tempfile.TemporaryDirectory() as folder:  # restored before and after it is built, and without a mesh
+        before, whole = keras.optimizers.Adam(), [dtensor.Layout.replicated(mesh(), rank) for rank in (2, 1)]
+        optimizer, _ = trained(keras.optimizers.Adam, weights, True)
+        path = tf.train.Checkpoint(optimizer=optimizer).save(f"{folder}/ckpt")
+        alone, after = keras.optimizers.Adam(), keras.optimizers.Adam()
+        tf.train.Checkpoint(optimizer=before).restore(path)
+        before.build(weights)
+        after.build(weights)
+        alone.build([tf.Variable(w) for w in start])
+        for other in (after, alone):
+            tf.train.Checkpoint(optimizer=other).restore(path).assert_consumed()
+        for weight, layout, all_of_it in zip(weights, layouts, whole, strict=True):
+            for slot, *others in zip(*[slots(each, weight) for each in (optimizer, before, after, alone)], strict=True):
+                value = dtensor.relayout(slot.value, all_of_it).numpy()
+                assert np.any(value)
+                assert value.tolist() == others.pop().numpy().tolist()
+                for other in others:
+                    assert dtensor.fetch_layout(other) == layout
+                    assert value.tolist() == dtensor.relayout(other.value, all_of_it).numpy().tolist()
+
+
 def gradients_flow_through_layouts():
     replicated, divided = dtensor.Layout.replicated(mesh(), 1), dtensor.Layout(["batch"], mesh())
     for run in (lambda f: f, tf.function):
@@ -180,6 +242,7 @@ def keras_divides_data_and_models():
 
 PROGRAMS = [
     training_divides_weights_and_batches,
+    slots_of_optimizers_are_divided_like_their_variables,
     gradients_flow_through_layouts,
     checkpoints_keep_the_layout,
     errors_say_what_is_wrong,

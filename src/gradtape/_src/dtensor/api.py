@@ -23,7 +23,7 @@ from gradtape._src.errors import install
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.interrupts import setting
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable, abstract_value, peek
+from gradtape._src.variable import Variable, abstract_value, peek, unwrapped
 
 
 # -- devices and meshes ----------------------------------------------------------------------------------------------
@@ -207,6 +207,7 @@ def get_default_mesh() -> Mesh | None:
 
 # -- tensors ---------------------------------------------------------------------------------------------------------
 def _array_of(tensor: Any) -> Any:
+    tensor = unwrapped(tensor)
     return abstract_value(tensor) if isinstance(tensor, Variable) else getattr(tensor, "array", None)
 
 
@@ -371,6 +372,7 @@ def unpack(tensor: Any) -> list[Tensor]:
     """
     if not is_dtensor(tensor):
         raise errors.invalid_argument("DTensorUnpack expects a tensor placed on the DTensor device", "DTensorUnpack")
+    tensor = unwrapped(tensor)
     array = peek(tensor).array if isinstance(tensor, Variable) else tensor.array
     return [wrap(part) for part in shards_of(array)]
 

@@ -34,7 +34,7 @@ from gradtape._src.errors import OpError
 from gradtape._src.function.python_code import graph_errors
 from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.interrupts import float_errors_ignored, is_interrupt
-from gradtape._src.keras_backend.distribution_lib import distribute_tensor, layout_of_variable
+from gradtape._src.keras_backend.distribution_lib import distribute_tensor, divided, layout_of_variable
 from gradtape._src.ops import array, math as elementwise
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.shape import TensorShape, known_shape
@@ -72,6 +72,8 @@ class Variable(KerasVariable):
             self._shape = self._validate_shape(value.shape)  # which the layout depends on
             self._layout = layout_of_variable(self)
             value = value if self._layout is None else distribute_tensor(value, self._layout)
+        elif self._layout is not None:
+            value = divided(dense(value), self._layout)
         self._value = variables.Variable(
             value,
             trainable=self.trainable,

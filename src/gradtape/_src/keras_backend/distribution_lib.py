@@ -61,11 +61,16 @@ def distribute_tensor(tensor: Any, layout: Any) -> Tensor:
     found = convert(tensor)
     if processes.count() > 1 and isinstance(found.array, np.ndarray):
         found = _of_first_process(found)
+    return divided(found, layout)
+
+
+def divided(tensor: Tensor, layout: Any) -> Tensor:
+    """A tensor divided over the devices of a mesh. Of several processes all have its value."""
     sharding = getattr(layout, "backend_layout", layout)
-    current = getattr(found.array, "sharding", None)
-    if current is not None and current.is_equivalent_to(sharding, len(found.array.shape)):
-        return found
-    result: Tensor = calls["transfer"](found, device=sharding, source=current)
+    current = getattr(tensor.array, "sharding", None)
+    if current is not None and current.is_equivalent_to(sharding, len(tensor.array.shape)):
+        return tensor
+    result: Tensor = calls["transfer"](tensor, device=sharding, source=current)
     return result
 
 

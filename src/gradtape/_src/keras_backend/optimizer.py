@@ -12,6 +12,7 @@ from gradtape._src.checkpoint.tracking import attributes_of
 from gradtape._src.conversion import convert
 from gradtape._src.distribute.context import get_replica_context, has_strategy
 from gradtape._src.distribute.reduction import ReduceOp
+from gradtape._src.dtensor.layout import Layout
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.inspect.explain import why_none
 from gradtape._src.keras_backend.core import cast, dense
@@ -37,10 +38,13 @@ class Optimizer(base_optimizer.BaseOptimizer):
     def add_variable(self, *args: Any, layout: Any = None, name: Any = None, **options: Any) -> Any:
         """Create a variable of the optimizer's state.
 
-        A layout map that has an entry for it divides it so; otherwise it is divided as the variable of the model is.
+        A layout map that has an entry for it divides it so; otherwise it is divided as the variable of the model is,
+        which may be a `DVariable`.
         """
         distribution = distribution_lib.distribution()
         own = None if distribution is None else distribution.get_tensor_layout(f"{self.name}/{name}")
+        if isinstance(layout, Layout):
+            layout = layout.sharding
         return super().add_variable(*args, layout=layout if own is None else own, name=name, **options)
 
     def assign(self, variable: Any, value: Any) -> None:
