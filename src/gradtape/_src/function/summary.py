@@ -23,7 +23,7 @@ def summary(name: str, traces: int, functions: Sequence[ConcreteFunction], detai
     eager = []
     details: list[str] = []
     for function in functions:
-        signature = function.pretty_printed_signature(False)
+        signature = " ".join(function.pretty_printed_signature(False).split())
         if isinstance(function, EagerFunction):
             eager.append(f"{signature} runs eagerly. {function.reason}")
             continue

@@ -292,12 +292,12 @@ class SpmdExecutor:
         slots = [state.slot for state in self._state[:count]]
         mirrors = [self._mirrors[slot] for slot in slots]  # type: ignore[index]
         donates = bool(self._donated) or not mode
-        if mode not in self._ran:
+        if mode not in self._ran or (self.layout.workers > 1 and not self._donated):
             began = time.perf_counter()
             for slot in self._donated:  # JAX runs Python code around the first launch: a signal must not lose values
                 arrays[slot] = self._together([shard.data for shard in arrays[slot].addressable_shards])
             results += run(*arrays)
-            jax.block_until_ready(results)
+            jax.block_until_ready(results)  # of other processes, too: before variables have the values
             self._ran.add(mode)
             self.first_seconds = self.first_seconds or time.perf_counter() - began
             if donates:

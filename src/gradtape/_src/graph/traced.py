@@ -10,6 +10,7 @@ program is a traced function like the first, so that every order of derivative i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from itertools import chain
 from time import perf_counter
@@ -313,8 +314,7 @@ class Traced:
                 )
             self._refuse_across_processes(f"A program ({program.undivided})")
         if processes.is_of_several(chain(arrays, (storage.newest() for storage in changing))):
-            mode = program.modes[program.xla.default_is_processor]
-            return processes.together(lambda: self._launched(program, arrays, variable_args, changing, mode, False))
+            return self._launched_with_others(program, arrays, variable_args, changing)
         processor = program.xla.default_is_processor
         if host and not processor:
             with program.xla.on_processor():
@@ -324,6 +324,23 @@ class Traced:
             with program.xla.on_device(target):
                 return self._launched(program, arrays, variable_args, changing, program.modes[processor], False)
         return self._launched(program, arrays, variable_args, changing, program.modes[processor], False)
+
+    def _launched_with_others(
+        self, program: Program, arrays: Sequence[Any], variable_args: Sequence[Variable], changing: Sequence[Storage]
+    ) -> Sequence[Any]:
+        """What `_launched` gives, of a program that all processes run. If one of them is lost no variable changes."""
+        mode = program.modes[program.xla.default_is_processor]
+        with updating():
+            for i in program.unread:
+                changing[i].committed()
+            given = program.arrays(arrays, variable_args)
+            with effects() if program.has_effects else nullcontext():
+                found = list(program.xla.run_with_others(given, mode))
+            number = int(np.asarray(found.pop())) if mode else 0
+            if number:
+                raise program.xla.failure(number, given)
+            commit(changing, program.new_values(found, len(changing)))
+        return found[: len(program.outputs) - len(changing)]
 
     def _launched(
         self,

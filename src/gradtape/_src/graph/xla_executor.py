@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gradtape._src import errors, forks
+from gradtape._src import errors, forks, processes
 from gradtape._src.arrays.dimensions import sized
 from gradtape._src.graph import xla_checks
 from gradtape._src.graph.checks import NONE, Mode
@@ -55,6 +55,7 @@ class XlaExecutor:
         self._lock = forks.lock()
         self._batched: dict[Any, Callable[..., Any]] = {}
         self._checked: dict[Mode, Callable[..., Any]] = {}
+        self._keeping: dict[Mode, Callable[..., Any]] = {}
         self._explaining: dict[Any, Callable[..., Any]] = {}
 
     def placed(self, values: Sequence[Any]) -> list[Any]:
@@ -73,7 +74,20 @@ class XlaExecutor:
             found = self._checked[mode] = self._jit(xla_checks.checked(self._program, mode))
         return found
 
-    def _jit(self, run: Callable[..., Any]) -> Callable[..., Any]:
+    def run_with_others(self, arrays: Sequence[Any], mode: Mode) -> tuple[Any, ...]:
+        """Run it in this process as in all others, to the end. It is given no memory: a lost process ends it."""
+        run: Any = self._keeping.get(mode)
+        if run is None:
+            replay = xla_checks.checked(self._program, mode) if mode else self._program.replay
+            run = self._keeping[mode] = self._jit(replay, donated=())
+        began = time.perf_counter()
+        found: tuple[Any, ...] = processes.together(lambda: jax.block_until_ready(run(*arrays)))
+        if self.first_seconds is None:
+            self.specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]
+            self.first_seconds = time.perf_counter() - began
+        return found
+
+    def _jit(self, run: Callable[..., Any], donated: Sequence[int] | None = None) -> Callable[..., Any]:
         layouts = self._program.layouts()
 
         def program(*arrays: Any) -> Any:
@@ -84,8 +98,8 @@ class XlaExecutor:
             return tuple([constrain(x, layouts[i]) if i in layouts else x for i, x in enumerate(results)])
 
         program.__name__ = program.__qualname__ = self._program.name  # what profiles and XLA's dumps call it
-        donated = self._program.donated
-        return jax.jit(program, donate_argnums=donated, compiler_options=options_for(self._program.nodes))
+        given = self._program.donated if donated is None else donated
+        return jax.jit(program, donate_argnums=given, compiler_options=options_for(self._program.nodes))
 
     def _specs(self) -> list[Any]:
         symbols = [feed.symbol for feed in self._program.feeds]

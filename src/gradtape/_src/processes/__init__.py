@@ -28,6 +28,9 @@ _OF_OTHERS = ("Gloo", "NCCL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED")
 _peers: list[Peers] = []
 """The connection to the other processes, once there is one."""
 
+_when_connected: list[Callable[[], None]] = []
+"""What is called when this process connects to others."""
+
 _told: list[str] = []
 """The keys under which the service has what this process told the others in the last exchange."""
 
@@ -39,6 +42,15 @@ def connect(addresses: Sequence[str], worker: int) -> None:
     found = connected(addresses, worker)
     if found is not None:
         _peers.append(found)
+        for function in _when_connected:
+            function()
+
+
+def when_connected(function: Callable[[], None]) -> None:
+    """Call a function as soon as this process is connected to others."""
+    _when_connected.append(function)
+    if _peers:
+        function()
 
 
 def client() -> Any:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from typing import Any, TypeVar
 
 from gradtape._src import errors
@@ -56,8 +56,9 @@ class Peers:
         self._client, self._count = client, count
         self._lost = ""
         self._calls: SimpleQueue[Call] = SimpleQueue()
-        for target, name in ((self._watch, "gradtape-heartbeat"), (self._make_calls, "gradtape-collectives")):
-            start(Thread(target=target, name=name, daemon=True))
+        self._caller = Thread(target=self._make_calls, name="gradtape-collectives", daemon=True)
+        for thread in (Thread(target=self._watch, name="gradtape-heartbeat", daemon=True), self._caller):
+            start(thread)
 
     def _watch(self) -> None:
         """Learn from the service again and again which processes are alive. It returns when all of them have called."""
@@ -84,10 +85,14 @@ class Peers:
 
         A signal does not end it, because the other processes wait for this one; a second signal does.
         """
+        if current_thread() is self._caller:  # within another such call
+            return function()
         call = Call(function)
         self._calls.put(call)
         try:
             self._wait(call)
+        except errors.UnavailableError:
+            raise
         except BaseException:
             self._wait(call)
             raise

@@ -6,12 +6,13 @@ The package is imported with the first JAX array or compiled function; `jax_setu
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 
-from gradtape._src import forks
+from gradtape._src import forks, processes
 from gradtape._src.arrays import namespaces, numpy_namespace, register_namespace
 from gradtape._src.arrays.base import Engine, Interpreter
 from gradtape._src.jax_setup import configure
@@ -38,6 +39,38 @@ for _kind in (jax.Array, jax.core.Tracer):  # nothing is computed here: a forked
     register_namespace(_kind, xla_namespace)
 
 
+class _OfSeveralProcesses(Interpreter):
+    """The functions for JAX's arrays in a process that is connected to others.
+
+    An array that is divided over processes may be one that all of them compute together, so that an op of it waits for
+    them where a lost process is noticed (see `processes/peers.py`).
+    """
+
+    rank = 0.9  # below that of traced values, with which no op waits
+
+    def find(self, name: str) -> Callable[..., Any]:
+        function = getattr(xla_namespace, name)
+        if not callable(function):
+            return function
+
+        def call(*args: Any, **attrs: Any) -> Any:
+            if processes.is_of_several(args):
+                return processes.together(lambda: jax.block_until_ready(function(*args, **attrs)))
+            return function(*args, **attrs)
+
+        return call
+
+
+def _begin_connection() -> None:
+    for kind in [kind for kind, found in namespaces.items() if found is xla_namespace]:
+        if not issubclass(kind, jax.core.Tracer):
+            register_namespace(kind, _of_several_processes)
+
+
+_of_several_processes: Any = _OfSeveralProcesses()
+processes.when_connected(_begin_connection)
+
+
 def in_memory(value: Any) -> Any:
     """An array as NumPy's, in a process without XLA's threads: what is not in its memory by now will never be."""
     if not isinstance(value, jax.Array):
@@ -59,7 +92,7 @@ class _WithoutThreads(Interpreter):
 
 def _begin_child() -> None:
     if forks.without_xla:
-        for kind in [kind for kind, found in namespaces.items() if found is xla_namespace]:
+        for kind in [k for k, found in namespaces.items() if found in (xla_namespace, _of_several_processes)]:
             register_namespace(kind, _WithoutThreads())
 
 
