@@ -74,6 +74,57 @@ def test_passes_remove_what_is_not_needed(function, expected):
     np.testing.assert_array_equal(found, function(x, y))
 
 
+POOLED = {
+    "tiles": {"ksize": 2, "strides": 2, "padding": "VALID"},
+    "edges": {"ksize": 2, "strides": 2, "padding": "SAME"},
+    "gaps": {"ksize": 2, "strides": 3, "padding": "VALID"},
+}
+
+
+def _pooled(x: Any, w: Any, ksize: int, strides: int, padding: str) -> list[Any]:
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.nn.max_pool2d(tf.nn.relu(x), ksize, strides, padding)
+        loss = tf.reduce_sum(y * w)
+    return [y, tape.gradient(loss, x)]
+
+
+@pytest.mark.parametrize("how", POOLED.values(), ids=POOLED)
+def test_maxima_of_windows_are_taken_before_relu(how: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 1e-45, -1e-45, np.inf, -np.inf, np.nan]
+    x = tf.constant(rng.choice(special, [3, 7, 8, 5]).astype(np.float32))
+    w = tf.constant(rng.choice(special, _pooled(x, x[:, :1, :1], **how)[0].shape).astype(np.float32))
+    ops = ops_of(lambda x, w: _pooled(x, w, **how), x, w)
+    assert ops.index("max_pool") < ops.index("relu")
+    assert ops.index("gate") < ops.index("max_unpool")
+    function = tf.function(lambda x, w: _pooled(x, w, **how), jit_compile=False)
+    with np.errstate(all="ignore"):
+        for _ in range(2):
+            for found, expected in zip(function(x, w), _pooled(x, w, **how), strict=True):
+                np.testing.assert_array_equal(found, expected)
+                known = ~np.isnan(expected)
+                np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: _pooled(x, 2.0, 3, 2, "VALID"),  # overlapping windows
+        lambda x: (lambda r: [r, tf.nn.max_pool2d(r, 2, 2, "VALID")])(tf.nn.relu(x)),
+        lambda x: (lambda r: tf.nn.max_pool2d(r, 2, 2, "VALID") + tf.nn.avg_pool2d(r, 2, 2, "VALID"))(tf.nn.relu(x)),
+        lambda x: (lambda r: [tf.nn.max_pool2d(r, size, size, "VALID") for size in (2, 4)])(tf.nn.relu(x)),
+    ],
+    ids=["overlapping", "returned", "used", "twice"],
+)
+def test_relu_stays_before_maxima_where_it_is_needed(function: Callable[..., Any]) -> None:
+    x = tf.constant(X.reshape(2, 16, 16, 4))
+    ops = ops_of(function, x)
+    assert ops.index("relu") < ops.index("max_pool")
+    for found, expected in zip(tf.function(function, jit_compile=False)(x), function(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_only_equal_ops_are_shared():
     big = np.arange(3000)
     other = big.copy()

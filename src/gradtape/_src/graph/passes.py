@@ -2,9 +2,10 @@
 
 XLA has its own. Here each pass is exact, signs of zeros included.
 
-    simplify     algebra: negations move towards the results and cancel, ops that change nothing go
-    share        common subexpressions: the same op on the same values runs once
-    needed       dead code: nodes that no output depends on go
+    simplify            algebra: negations move towards the results and cancel, ops that change nothing go
+    pool_before_relu    algebra: relu follows the maxima of windows, of which there are fewer
+    share               common subexpressions: the same op on the same values runs once
+    needed              dead code: nodes that no output depends on go
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def optimise(nodes: Sequence[Node], outputs: Sequence[Any], is_pure: Any) -> dic
     code = Code(list(nodes), list(outputs))
     found = {"traced": code}
     found["common subexpressions"] = code = share(code, is_pure)
-    found["algebra"] = code = share(simplify(code), is_pure)
+    found["algebra"] = code = share(pool_before_relu(simplify(code)), is_pure)
     found["dead code"] = needed(code, is_pure)
     return found
 
@@ -221,6 +222,74 @@ def _is_number(value: Any, number: float) -> bool:
         and np.size(value) == 1
         and bool(np.all(value == number))
     )
+
+
+# -- relu and pooling ------------------------------------------------------------------------------------------------
+def pool_before_relu(code: Code) -> Code:
+    """Take the maxima of windows before relu, which is monotone and then has fewer numbers to look at.
+
+    In the backward pass the cotangents of the maxima pass the gate of relu, not those of all the numbers. Windows must
+    not overlap: cotangents of several windows are added up, and the sum of zeros has another sign.
+    """
+    uses: dict[int, list[Node]] = {}
+    for node in code.nodes:
+        for a in node.args:
+            uses.setdefault(id(a), []).append(node)
+    results = {id(out) for out in code.outputs}
+    swaps: dict[int, tuple[Any, Symbolic]] = {}  # by the results of relu: its operand, and the maxima of that
+    gates: dict[int, Symbolic] = {}  # by results of `max_unpool`: what replaces them behind the gate
+    nodes: list[Node] = []
+    for node in code.nodes:
+        out = node.outputs[0] if node.outputs else None
+        if node.name == "relu" and _is_only_pooled(node, uses, results):
+            (pool,) = (user for user in uses[id(out)] if user.name == "max_pool")
+            top = pool.outputs[0]
+            swaps[id(out)] = node.args[0], Symbolic(top.graph, top.shape, top.dtype)
+        elif node.name == "max_pool" and id(node.args[0]) in swaps:
+            x, top = swaps[id(node.args[0])]
+            nodes += [Node("max_pool", (x,), node.attrs, (top,)), Node("relu", (top,), {}, node.outputs)]
+        elif node.name == "max_unpool" and id(node.args[1]) in swaps:
+            (gate,) = uses[id(out)]
+            z, (x, top) = node.args[0], swaps[id(node.args[1])]
+            open_ = Symbolic(z.graph, z.shape, z.dtype)
+            nodes.append(Node("gate", (z, node.args[2]), {}, (open_,)))
+            nodes.append(Node("max_unpool", (open_, x, top), node.attrs, gate.outputs))
+            gates[id(out)] = open_
+        elif node.name != "gate" or id(node.args[0]) not in gates:
+            nodes.append(node)
+    return Code(nodes, code.outputs)
+
+
+def _is_only_pooled(relu: Node, uses: dict[int, list[Node]], results: set[int]) -> bool:
+    """Whether nothing needs the result of relu but one `max_pool` and, behind it, gradients of both."""
+    out = relu.outputs[0]
+    users = uses.get(id(out), [])
+    pools = [user for user in users if user.name == "max_pool"]
+    if len(pools) != 1 or id(out) in results or not _is_real(out.dtype) or not _is_apart(pools[0].attrs):
+        return False
+    unpools = [user for user in users if user.name == "max_unpool"]
+    behind = [id(node) for unpool in unpools for node in _gates_behind(unpool, pools[0], out, uses, results)]
+    return len(behind) == len(unpools) and all(
+        user.name in ("max_pool", "max_unpool") or id(user) in behind for user in users
+    )
+
+
+def _gates_behind(
+    unpool: Node, pool: Node, x: Symbolic, uses: dict[int, list[Node]], results: set[int]
+) -> Sequence[Node]:
+    """The gate of x that alone uses the gradient of a `max_pool` of x; nothing if there is another use."""
+    z, found = unpool.args[0], unpool.outputs[0]
+    users = uses.get(id(found), [])
+    is_gradient = unpool.args[1] is x and unpool.args[2] is pool.outputs[0] and unpool.attrs == pool.attrs
+    is_plain = type(z) is Symbolic and z.dtype == x.dtype and tuple(z.shape) == tuple(pool.outputs[0].shape)
+    is_gated = len(users) == 1 and users[0].name == "gate" and users[0].args[0] is found and users[0].args[1] is x
+    return users if is_gradient and is_plain and is_gated and id(found) not in results else []
+
+
+def _is_apart(attrs: dict[str, Any]) -> bool:
+    """Whether windows do not overlap."""
+    extents = zip(attrs["window"], attrs["strides"], attrs["dilations"], strict=True)
+    return all(isinstance(s, int) and (k - 1) * d < s for k, s, d in extents)
 
 
 # -- common subexpressions -------------------------------------------------------------------------------------------
