@@ -506,6 +506,25 @@ def calls(tf):  # noqa: C901 - a table
             }
             for flag in (True, False)
         ],
+        **{
+            name: [
+                {
+                    "seq_len_max": tf.constant(steps, tf.int64),
+                    "x": c(_floats(3, 2, 3) * 0.4),
+                    "cs_prev": y[:, :2],
+                    "h_prev": x[:, :2],
+                    "w": c(_floats(5, 8) * 0.3),
+                    "wci": row[:2],
+                    "wcf": row[1:],
+                    "wco": row[:2] * 2,
+                    "b": c(_floats(8)),
+                    "use_peephole": steps == 3,
+                    "cell_clip": 0.4 * (steps == 2),
+                }
+                for steps in (3, 2)
+            ]
+            for name in ("BlockLSTM", "BlockLSTMV2")
+        },
         "FakeQuantWithMinMaxArgs": [{"inputs": x * 5}],
         "FakeQuantWithMinMaxArgsGradient": [{"gradients": y, "inputs": x * 5}],
         "FakeQuantWithMinMaxVars": [{"inputs": x * 5, "min": -3.0, "max": 3.0, "num_bits": 4}],

@@ -255,3 +255,80 @@ def test_ngrams_without_padding():
         preserve_short_sequences=False,
     )
     assert found.ngrams.numpy().tolist() == [b"a", b"b", b"c", b"a b", b"b c"]
+
+
+# -- recurrent networks of cuDNN -------------------------------------------------------------------------------------
+def _keras_layers(mode, bidirectional, units):
+    keras = tf.keras.layers
+    kinds = {"lstm": keras.LSTM, "gru": keras.GRU, "rnn_tanh": keras.SimpleRNN, "rnn_relu": keras.SimpleRNN}
+    options = {"return_sequences": True, "return_state": True, "bias_initializer": "random_normal"}
+    if mode == "rnn_relu":
+        options["activation"] = "relu"
+    layers = [kinds[mode](units, **options), kinds[mode](units, go_backwards=True, **options)]
+    return layers[: 1 + bidirectional]
+
+
+def _as_cudnn(mode, weights, units):
+    """Keras' weights in cuDNN's order: matrices for each direction, then biases."""
+    matrices, biases = [], []
+    for kernel, recurrent, bias in weights:
+        order = {"lstm": [0, 1, 2, 3], "gru": [1, 0, 2]}.get(mode, [0])
+        matrices += [
+            np.concatenate([part[:, k * units : (k + 1) * units].T.ravel() for k in order])
+            for part in (kernel, recurrent)
+        ]
+        both = bias if bias.ndim == 2 else np.stack([bias, 0 * bias])
+        biases += [np.concatenate([b[k * units : (k + 1) * units] for k in order]) for b in both]
+    return np.concatenate([*matrices, *biases])
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
+def test_cudnn_networks_are_those_of_keras(mode, bidirectional):
+    steps, batch, inputs, units = 4, 2, 3, 5
+    tf.keras.utils.set_random_seed(0)
+    x = tf.random.normal([steps, batch, inputs])
+    layers = _keras_layers(mode, bidirectional, units)
+    sequences = []
+    for layer in layers:
+        out = layer(tf.transpose(x, [1, 0, 2]))[0]
+        sequences.append(out[:, ::-1] if layer.go_backwards else out)
+    expected = tf.transpose(tf.concat(sequences, -1), [1, 0, 2]).numpy()
+    params = tf.constant(_as_cudnn(mode, [[np.array(w) for w in layer.weights] for layer in layers], units))
+    zero = tf.zeros([len(layers), batch, units])
+    with tf.GradientTape() as tape:
+        tape.watch(params)
+        output, last, _, _ = tf.raw_ops.CudnnRNN(
+            input=x,
+            input_h=zero,
+            input_c=zero,
+            params=params,
+            rnn_mode=mode,
+            direction="bidirectional" if bidirectional else "unidirectional",
+        )
+    np.testing.assert_allclose(output.numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(last[0].numpy(), output[-1, :, :units].numpy())
+    assert tape.gradient(output, params).shape == params.shape
+
+
+def test_layers_of_a_cudnn_network_lie_above_each_other():
+    rng = np.random.default_rng(0)
+    x, state = tf.constant(rng.normal(size=(3, 2, 4)), tf.float32), tf.constant(rng.normal(size=(2, 2, 5)), tf.float32)
+    sizes = [20 * 4, 20 * 5, 20 * 5, 20 * 5, 20, 20, 20, 20]
+    parts = [tf.constant(rng.normal(size=n) * 0.3, tf.float32) for n in sizes]
+
+    def network(x, state, parts):
+        return tf.raw_ops.CudnnRNN(input=x, input_h=state, input_c=state * 2, params=tf.concat(parts, 0))
+
+    whole = network(x, state, parts)
+    below = network(x, state[:1], parts[:2] + parts[4:6])
+    above = network(below[0], state[1:], parts[2:4] + parts[6:])
+    np.testing.assert_allclose(whole[0].numpy(), above[0].numpy(), rtol=1e-6)
+    np.testing.assert_allclose(whole[1].numpy(), tf.concat([below[1], above[1]], 0).numpy(), rtol=1e-6)
+    np.testing.assert_allclose(whole[2].numpy(), tf.concat([below[2], above[2]], 0).numpy(), rtol=1e-6)
+
+
+def test_dropout_of_a_cudnn_network_is_refused():
+    zero = tf.zeros([1, 1, 1])
+    with pytest.raises(tf.errors.UnimplementedError, match=r"CudnnRNN with dropout=0.5 is not in gradtape"):
+        tf.raw_ops.CudnnRNN(input=zero, input_h=zero, input_c=zero, params=tf.zeros([16]), dropout=0.5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.formats.protobuf import Message, decode, encode, messages_in, number_in, text_in
 from gradtape._src.variable import Variable, deferred_restores, unwrapped
 
@@ -141,7 +142,12 @@ def resume() -> None:
 
 
 def resume_at(owner: Any, name: str) -> None:
-    """The same for a new attribute; if a value does not match it, the attribute is not set."""
+    """The same for a new attribute; if a value does not match it, the attribute is not set.
+
+    While a function is traced nothing is assigned: a variable has no value yet, and its first read restores it.
+    """
+    if current_graph() is not None:
+        return
     try:
         resume()
     except Exception:

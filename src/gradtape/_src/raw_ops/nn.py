@@ -310,31 +310,6 @@ def _fake_quant_grad(function: Callable[..., Any]) -> Callable[..., tuple[Tensor
     return op
 
 
-# -- recurrent cells -------------------------------------------------------------------------------------------------
-def _gru_cell(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any) -> tuple[Tensor, ...]:
-    r, u = array.split(math.sigmoid(array.concat([x, h_prev], 1) @ w_ru + b_ru), 2, axis=1)
-    c = math.tanh(array.concat([x, r * h_prev], 1) @ w_c + b_c)
-    return r, u, c, u * h_prev + (1 - u) * c
-
-
-def _lstm_cell(
-    x: Any, cs_prev: Any, h_prev: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any,
-    forget_bias: float, cell_clip: float, use_peephole: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    gates = array.concat([x, h_prev], 1) @ w + b
-    i, ci, f, o = array.split(gates, 4, axis=1)
-    peep = (wci, wcf, wco) if use_peephole else (0.0, 0.0, 0.0)
-    i = math.sigmoid(i + peep[0] * cs_prev if use_peephole else i)
-    f = math.sigmoid((f + peep[1] * cs_prev if use_peephole else f) + forget_bias)
-    ci = math.tanh(ci)
-    cs = ci * i + cs_prev * f
-    if cell_clip > 0:
-        cs = math.maximum(math.minimum(cs, cell_clip), -cell_clip)
-    o = math.sigmoid(o + peep[2] * cs if use_peephole else o)
-    co = math.tanh(cs)
-    return i, cs, f, o, ci, co, co * o
-
-
 OPS: dict[str, Callable[..., Any]] = {
     # -- activations
     "Elu": special.elu,
@@ -422,8 +397,6 @@ OPS: dict[str, Callable[..., Any]] = {
         input_grads, input_image, depth_radius, bias, alpha, beta
     ),
     # -- recurrent cells
-    "GRUBlockCell": _gru_cell,
-    "LSTMBlockCell": _lstm_cell,
     # -- quantization
     "FakeQuantWithMinMaxArgs": quantization.fake_quant_with_min_max_args,
     "FakeQuantWithMinMaxArgsGradient": _fake_quant_args_grad,

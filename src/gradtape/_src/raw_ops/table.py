@@ -11,14 +11,14 @@ from collections import namedtuple
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gradtape._src import errors
-from gradtape._src.raw_ops import array, image, linalg, math, nn, ragged, random, state, strings, training
+from gradtape._src.raw_ops import array, image, linalg, math, nn, ragged, random, recurrent, state, strings, training
 from gradtape._src.raw_ops.definition import Attr, Definition, attr_value, definition, input_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {}
-for _family in (array, image, linalg, math, nn, ragged, random, state, strings, training):
+for _family in (array, image, linalg, math, nn, ragged, random, recurrent, state, strings, training):
     _IMPLEMENTATIONS |= _family.OPS
 
 HINTS = frozenset({
