@@ -160,6 +160,36 @@ def test_small_private_functions(caplog):
     assert total.to_dense().numpy().tolist() == [[2.0, 0.0], [0.0, 3.0]]
 
 
+def test_objects_by_identity():
+    objects = tensorflow_python.find("util.object_identity")
+    a, b = tf.constant(1.0), tf.constant(1.0)
+    found = objects.ObjectIdentitySet([a, b, a])
+    assert len(found) == 2
+    found.discard(a)
+    found.discard(a)
+    assert list(found) == [b]
+    assert a not in found
+    found.update([a, b])
+    assert {id(each) for each in found.intersection([a])} == {id(a)}
+    assert {id(each) for each in found.difference([a])} == {id(b)}
+    names = objects.ObjectIdentityDictionary([(a, "a")])
+    names[b] = "b"
+    assert names[a] + names[b] == "ab"
+    del names[a]
+    assert a not in names
+    with pytest.raises(KeyError):
+        names[a]
+
+
+def test_functions_of_older_programs():
+    assert tensorflow_python.find("util.tf_inspect").getargspec(lambda a, b=2, *c, **d: 0).keywords == "d"
+    data = tensorflow_python.find("keras.engine.data_adapter")
+    assert data.expand_1d([tf.zeros([3]), tf.zeros([2, 2])])[0].shape == [3, 1]
+    assert data.unpack_x_y_sample_weight((1, 2)) == (1, 2, None)
+    helper = tensorflow_python.find("ops.tensor_getitem_override")._slice_helper_var
+    assert helper(tf.Variable([1, 2, 3]), slice(1, None)).numpy().tolist() == [2, 3]
+
+
 def test_autograph_is_malts():
     pytest.importorskip("malt")
     parser = tensorflow_python.find("autograph.pyct.parser")

@@ -579,6 +579,35 @@ def test_variables_that_a_function_reads_first(saved):
     assert m.items[1][0].numpy() == 4.0
 
 
+class Bias(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.b = None
+
+    def __call__(self, x):
+        if self.b is None:
+            self.b = tf.Variable([0.0], name="b")
+        return x + self.b
+
+
+@pytest.mark.parametrize("in_function", [False, True])
+@pytest.mark.parametrize("devices", [0, 1, 2])
+def test_variables_that_a_function_creates(tmp_path, devices, in_function):
+    first = Bias()
+    first(0.0)
+    first.b.assign([7.0])
+    path = tf.train.Checkpoint(module=first).save(tmp_path / "ck")
+    strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(devices)]) if devices else None
+    second = Bias()
+    forward = (lambda: strategy.run(lambda: second(2.0))) if strategy else (lambda: second(2.0))
+    status = tf.train.Checkpoint(module=second).restore(path)
+    result = (tf.function(forward) if in_function else forward)()
+    results = strategy.experimental_local_results(result) if strategy else [result]
+    assert [each.numpy().tolist() for each in results] == [[9.0]] * max(devices, 1)
+    assert second.b.read_value().numpy().tolist() == [7.0]
+    status.assert_consumed()
+
+
 def test_files_that_are_gone_by_then(saved):
     m = Empty()
     tf.train.Checkpoint(m=m).restore(saved).expect_partial()

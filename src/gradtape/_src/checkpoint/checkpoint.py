@@ -38,7 +38,16 @@ from gradtape._src.dtypes import dtype_of
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.formats.atomic import alone_in, named_errors
 from gradtape._src.interrupts import contextmanager, is_interrupt
-from gradtape._src.variable import Variable, copies_of, deferred_restores, read, stored, unwrapped, updating
+from gradtape._src.variable import (
+    Variable,
+    copies_of,
+    deferred_restores,
+    read,
+    restore_value,
+    stored,
+    unwrapped,
+    updating,
+)
 
 saving = forks.rlock()
 """The thread that saves under a number holds it. To lock a folder as well (`alone_in`), acquire this one first."""
@@ -494,7 +503,7 @@ class Restoration:
             else:
                 array = _fitting(value, self.reader.get(values[VALUE][1]), values[VALUE][1])
                 served.add(value.uid)
-                yield lambda: value.assign(array)
+                yield lambda: restore_value(value, array)
         elif isinstance(value, PythonState) and STATE in values:
             text = self.reader.get(values[STATE][1]).item()
             yield lambda: value.deserialize(text)

@@ -108,7 +108,7 @@ def _find_private(name: str) -> Any:
 
 
 def _child(parent: Any, name: str) -> Any:
-    if parent is gradtape and name == "__internal__":
+    if name == "__internal__" and (parent is gradtape or parent is gradtape.compat.v2):
         return internal_names()
     if parent is gradtape and name in _NOT_TENSORFLOWS:
         return _ABSENT

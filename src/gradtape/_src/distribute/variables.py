@@ -86,6 +86,11 @@ class DistributedVariable(DistributedValues, VariableView):
         return self._copies
 
     @property
+    def _values(self) -> tuple[Any, ...]:
+        """The copies, by the name that libraries know."""
+        return self._copies
+
+    @property
     def name(self) -> str:
         return self._copies[0].name
 
@@ -167,6 +172,11 @@ class DistributedVariable(DistributedValues, VariableView):
         if not read_value:
             return None
         return self if number is None else array.identity(read(self.variable))
+
+    def _restore(self, value: Any) -> None:
+        """Assign a value of a checkpoint to all copies, also where a replica has created the variable."""
+        with setting(mode, Mode(self._strategy)):
+            self.assign(value)
 
     def _merges(self) -> bool:
         """Whether an assignment in a replica is one of all replicas."""

@@ -9,10 +9,11 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape._src import nest
 from gradtape._src.active import active_stack
 from gradtape._src.call_sites import logger
 from gradtape._src.devices import chosen, logical_devices
@@ -22,7 +23,7 @@ from gradtape._src.raw_ops import public as raw_ops
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import random
-from gradtape._src.tf.array import cast, is_tensor, range as _range
+from gradtape._src.tf.array import cast, expand_dims, is_tensor, range as _range
 from gradtape._src.tf.control_flow import vectorized_map
 from gradtape._src.tf.linear_operator import LinearOperatorFullMatrix
 from gradtape._src.tf.protos import DeviceSpec
@@ -33,6 +34,7 @@ from gradtape._src.tf.v1.graphs.default import Graph
 
 __all__ = [
     "ENABLE_CONTROL_FLOW_V2",
+    "ArgSpec",
     "Context",
     "add_operators",
     "as_it_is",
@@ -44,6 +46,8 @@ __all__ = [
     "deprecated_alias",
     "deprecated_args",
     "deprecated_endpoints",
+    "expand_1d",
+    "getargspec",
     "getfullargspec",
     "graph_mode",
     "make_decorator",
@@ -54,6 +58,7 @@ __all__ = [
     "run_in_eager_mode",
     "should_record_backprop",
     "silence",
+    "slice_helper",
     "sparse_reorder",
     "sticky_attribute_assignment",
 ]
@@ -200,6 +205,30 @@ def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> 
     return found
 
 
+def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Any:
+    """What `tensor[slice_spec]` is.
+
+    >>> import gradtape as tf
+    >>> slice_helper(tf.constant([1, 2, 3]), slice(1, None)).numpy().tolist()
+    [2, 3]
+    """
+    return tensor[slice_spec]
+
+
+def expand_1d(data: Any) -> Any:
+    """Vectors in a structure as columns.
+
+    >>> import gradtape as tf
+    >>> expand_1d({"x": tf.constant([1, 2])})["x"].shape
+    TensorShape([2, 1])
+    """
+
+    def expanded(leaf: Any) -> Any:
+        return expand_dims(leaf, -1) if isinstance(leaf, Tensor) and leaf.shape.rank == 1 else leaf
+
+    return nest.map_structure(expanded, data)
+
+
 def sparse_reorder(input_indices: Any, input_values: Any, input_shape: Any, name: str | None = None) -> Any:
     """The indices and values of a sparse tensor, in the order of rows.
 
@@ -225,6 +254,24 @@ def getfullargspec(obj: Any) -> inspect.FullArgSpec:
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
+class ArgSpec(NamedTuple):
+    """The parameters of a function, without those that can only be given by name."""
+
+    args: list[str]
+    varargs: str | None
+    keywords: str | None
+    defaults: tuple[Any, ...] | None
+
+
+def getargspec(obj: Any) -> ArgSpec:
+    """The parameters of a function, as Python 2 described them.
+
+    >>> getargspec(lambda a, b=2, *c, **d: 0)
+    ArgSpec(args=['a', 'b'], varargs='c', keywords='d', defaults=(2,))
+    """
+    return ArgSpec(*getfullargspec(obj)[:4])
+
+
 def constant_value_as_shape(tensor: Any) -> TensorShape:
     """A tensor of sizes as a shape; sizes that are not known, and -1, are None.
 

@@ -157,6 +157,7 @@ TABLE: dict[str, str] = {
     "eager.function": "function=tf.function defun=tf.function",
     "eager.polymorphic_function.def_function": "function=tf.function",
     "eager.polymorphic_function.polymorphic_function": "function=tf.function",
+    "eager.record": _own("could_possibly_record", "should_record_backprop"),
     "eager.tape": _own("could_possibly_record", "should_record_backprop"),
     "feature_column.feature_column": "tf.compat.v1.feature_column",
     "feature_column.feature_column_lib": f"{_COLUMNS} tf.feature_column",
@@ -171,6 +172,7 @@ TABLE: dict[str, str] = {
     "framework.dtypes": "tf.dtypes tf",
     "framework.errors": "tf.errors",
     "framework.errors_impl": "tf.errors",
+    "framework.func_graph": "FuncGraph=gradtape._src.graph.operations.FuncGraph",
     "framework.function": "Defun=tf.function",
     "framework.indexed_slices": "tf",
     "framework.ops": _OPS,
@@ -187,6 +189,7 @@ TABLE: dict[str, str] = {
     "framework.versions": "VERSION=tf.version.VERSION tf.version",
     "keras": "tf.keras",
     "keras.backend": "get_graph=tf.compat.v1.get_default_graph tf.keras.backend",
+    "keras.engine.data_adapter": f"{_own('expand_1d')} tf.keras.utils",
     "keras.utils": "tf.keras.utils",
     "keras.utils.conv_utils": _CONV_UTILS,
     "lib.io.file_io": _FILES,
@@ -242,6 +245,7 @@ TABLE: dict[str, str] = {
     "ops.nn_impl": "tf.nn tf.compat.v1.nn",
     "ops.nn_ops": "tf.nn tf.compat.v1.nn",
     "ops.numpy_ops": "tf.experimental.numpy",
+    "ops.numpy_ops.np_config": "enable_numpy_behavior=tf.experimental.numpy.experimental_enable_numpy_behavior",
     "ops.parallel_for": "tf tf.autodiff",
     "ops.parallel_for.control_flow_ops": f"{_own('pfor')} tf",
     "ops.parsing_ops": "tf.io",
@@ -265,6 +269,7 @@ TABLE: dict[str, str] = {
     "ops.string_ops": "tf.strings tf.compat.v1",
     "ops.summary_ops_v2": "tf.summary tf.summary.experimental",
     "ops.template": "tf.compat.v1",
+    "ops.tensor_getitem_override": _own("_slice_helper=slice_helper", "_slice_helper_var=slice_helper"),
     "ops.tensor_array_ops": "tf",
     "ops.unconnected_gradients": "tf",
     "ops.variable_scope": "tf.compat.v1 tf",
@@ -303,9 +308,11 @@ TABLE: dict[str, str] = {
     "util.compat": "tf.compat",
     "util.nest": f"{_NEST} tf.nest",
     "util.variable_utils": f"convert_variables_to_tensors={_SPECS}.convert_variables_to_tensors",
-    "util.object_identity": "Reference=gradtape._src.tensor.Reference",
+    "util.object_identity": "Reference=gradtape._src.tensor.Reference "
+    "ObjectIdentitySet=gradtape._src.hooks.identity_collections.ObjectIdentitySet "
+    "ObjectIdentityDictionary=gradtape._src.hooks.identity_collections.ObjectIdentityDictionary",
     "util.tf_contextlib": "contextmanager=contextlib.contextmanager",
-    "util.tf_inspect": f"{_own('getfullargspec')} {_INSPECT}",
+    "util.tf_inspect": f"{_own('getargspec', 'getfullargspec')} {_INSPECT}",
     "util.deprecation": _own(
         "deprecated", "deprecated_args", "deprecated_arg_values", "deprecated_endpoints", "deprecated_alias", "silence"
     ),

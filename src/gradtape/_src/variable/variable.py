@@ -254,6 +254,10 @@ class Variable(IndexedUpdates, Operators):
         tensor = self.storage.tensor
         return tensor if tensor is not None else self._fetch()
 
+    def _restore(self, value: Any) -> None:
+        """Assign a value of a checkpoint."""
+        self.assign(value)
+
     def _store(self, value: Any) -> None:
         """Replace the value in the storage, or in the graph that is being traced."""
         graph = current_graph()
@@ -789,6 +793,11 @@ def notice_reading(variable: Variable) -> None:
     for recorder in active_recorders():
         if variable.uid not in recorder.tracked:
             recorder.on_read(variable)
+
+
+def restore_value(variable: Variable, value: Any) -> None:
+    """Assign a value of a checkpoint to a variable, or to all copies of one."""
+    variable._restore(value)
 
 
 def copies_of(variable: Variable) -> tuple[Variable, ...]:
