@@ -87,7 +87,8 @@ class ObjectIdentitySet(MutableSet[Any]):
 
     def difference(self, items: Iterable[Any]) -> ObjectIdentitySet:
         """The members that are not there."""
-        return self - ObjectIdentitySet(items)
+        others = ObjectIdentitySet(items)
+        return ObjectIdentitySet(member for member in self if member not in others)
 
     def __repr__(self) -> str:
         return f"ObjectIdentitySet({list(self)!r})"
