@@ -107,6 +107,7 @@ class Op:
         "outputs",
         "recorder",
         "recorder_fast",
+        "recorder_vjps",
         "rewrite",
         "rules",
         "saves",
@@ -198,6 +199,7 @@ class Op:
         self.traced_half_vjps: tuple[VJP | None, ...] | None = None
         self.fast: Any = None  # of elementwise ops
         self.recorder_fast: Any = None  # the same for lazy arrays
+        self.recorder_vjps: dict[Any, tuple[VJP | None, ...]] = {}  # by dtype: of lazy arrays, each is one call
         if kernel is not None:
             generic_kernels[name] = kernel
         self._register_rules(batch, block_diagonal)

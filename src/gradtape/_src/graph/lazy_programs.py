@@ -132,10 +132,10 @@ def _levels(program: LazyProgram, deepest: int) -> list[list[Step]]:
     levels: list[list[Step]] = []
     for step in program.steps:
         level, depth = max([found[n] for n in step.inputs if n >= 0], default=(0, 0))
-        name = kinds[step.kind].name
+        name = kinds[step.kind].name.split("_vjp_")[0]
         op = registry.get(name)
         if name not in _NEUTRAL:
-            depth = depth + 1 if "_vjp_" in name or (op is not None and op.elementwise) else 0
+            depth = depth + 1 if op is not None and op.elementwise else 0
         if depth > deepest:
             level, depth = level + 1, 1
         found.update(dict.fromkeys(step.outputs, (level, depth)))

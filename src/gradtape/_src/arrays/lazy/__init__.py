@@ -21,6 +21,7 @@ from gradtape._src.arrays.lazy.trace import (
     constant,
     current_device,
     end_step as end_step,
+    is_result_of as is_result_of,
     lazy_array as lazy_array,
     record,
     recorder_of,

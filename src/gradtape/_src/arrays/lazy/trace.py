@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy import ndarray
 
@@ -211,13 +213,15 @@ def settled(array: Any, reason: str = "a program takes it") -> Any:
     return array.value
 
 
-def call_of(array: Lazy) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
-    """What computes a lazy array: name, arguments and static arguments; None if it is computed, or one of several."""
+def call_of(array: Lazy, names: Collection[str] = ()) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
+    """What computes a lazy array: name, arguments and static arguments; None if it is computed, one of several, or by
+    an op that is not among these names.
+    """
     trace, code = array.trace, array.code
     if array.value is not None or not code or type(trace) is not LazyTrace:
         return None
     kind = kinds[code[0]]
-    if kind.several:
+    if kind.several or (names and kind.name not in names):
         return None
     numbers = iter(code[1:])
     try:
@@ -225,6 +229,11 @@ def call_of(array: Lazy) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
     except (IndexError, KeyError, StopIteration):  # another thread has cut the trace
         return None
     return kind.name, tuple(args), kind.attrs
+
+
+def is_result_of(array: Lazy, names: Collection[str]) -> bool:
+    """Whether a lazy array is without a value, and one of these ops computes it."""
+    return array.value is None and bool(array.code) and kinds[array.code[0]].name in names
 
 
 # -- traces ----------------------------------------------------------------------------------------------------------
@@ -452,13 +461,7 @@ def record(name: str, args: tuple[Any, ...], attrs: dict[str, Any], device: Any 
     if trace is None or trace.device is not device:
         trace = trace_on(device)
     inputs = [_number(a, trace) for a in args if type(a) is Lazy or type(a) is ndarray]
-    made = []
-    for spec in kind.outputs:
-        array = Lazy()
-        array.spec, array.shape, array.dtype = spec, spec.shape, spec.dtype
-        array.value, array.trace, array.code = None, trace, ()
-        array.slot = trace.next_slot()
-        made.append(array)
+    made = [_result(spec, trace) for spec in kind.outputs]
     first = made[0]
     first.code = (kind.number, *inputs, *[array.slot for array in made])
     if name in refusals:
@@ -532,36 +535,99 @@ Known = tuple[int, Spec, tuple[int, ...], Any]
 """The kind of a call with one result, and the result's spec, shape and dtype."""
 
 
-_QUICK = frozenset({int, bool, str, tuple, type(None), *[type(np.dtype(t)) for t in "efdFDbBhHiIlLqQ?"]})
-"""Types of static arguments that differ where their types do, or are equal."""
+_DTYPES = [*"efdFDbBhHiIlLqQ?", ml_dtypes.bfloat16]
+_QUICK = frozenset({int, bool, str, tuple, type(None), *[type(np.dtype(t)) for t in _DTYPES]})
+"""Types of static arguments that differ where their types do, or are equal: calls with others have no fast path."""
 
 
 _NUMBERS = frozenset({int, float})
 
 
 def recorder_of(name: str) -> Callable[..., Any]:
-    """The function of a primitive on lazy arrays: `record`, with a fast path for one and two operands."""
+    """The function of a primitive on lazy arrays: `record`, with fast paths."""
     known: dict[Any, Known] = {}
     is_plain = name not in IMMEDIATE and name not in refusals
+    call_of_many = _recorder_of_many(name) if is_plain else partial(_record, name)
 
     def learn(key: Any, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Record a call in the general way, and remember its kind."""
-        result = record(name, args, attrs)
-        if is_plain and type(result) is Lazy and result.code:
+        result = call_of_many(*args, **attrs)
+        if is_plain and type(result) is Lazy and result.code and _are_quick(attrs):
             known[key] = (result.code[0], result.spec, result.shape, result.dtype)
         return result
 
-    return _fast_recorder(name, known, learn)
+    return _fast_recorder(name, known, learn, call_of_many)
+
+
+def _record(name: str, *args: Any, **attrs: Any) -> Any:
+    return record(name, args, attrs)
+
+
+def _recorder_of_many(name: str) -> Callable[..., Any]:
+    """The function of a primitive for any number of arrays, with one result or several."""
+    known: dict[Any, tuple[int, tuple[Spec, ...], bool]] = {}
+
+    def call(*args: Any, **attrs: Any) -> Any:
+        static = attrs.values()
+        lazy: Any = None
+        specs: list[Any] = []
+        for x in args:
+            if type(x) is Lazy:
+                lazy = x
+                specs.append(x.spec)
+            elif type(x) is ndarray:
+                specs.append((x.shape, x.dtype))
+            else:
+                return record(name, args, attrs)
+        try:
+            found = known.get(key := (*specs, *attrs, *static, *map(type, static)))
+        except TypeError:  # a list among them
+            return record(name, args, attrs)
+        if found is None:
+            result = record(name, args, attrs)
+            first = result[0] if type(result) is tuple else result
+            if lazy is not None and type(first) is Lazy and first.code and _are_quick(attrs) and _are_on_one(specs):
+                known[key] = (first.code[0], kinds[first.code[0]].outputs, type(result) is tuple)
+            return result
+        number, outputs, several = found
+        device = lazy.spec.device
+        trace = _current()
+        if trace is None or trace.device is not device:
+            trace = trace_on(device)
+        inputs = [_number(x, trace) for x in args]
+        made = tuple([_result(spec, trace) for spec in outputs])
+        first = made[0]
+        first.code = (number, *inputs, *[array.slot for array in made])
+        trace.results.extend(made)
+        if made[-1].slot >= trace.limit and trace.crossed(first):
+            return record(name, args, attrs, device)
+        return made if several else first
+
+    return call
+
+
+def _result(spec: Spec, trace: LazyTrace) -> Lazy:
+    """A further result of a trace."""
+    array = Lazy()
+    array.spec, array.shape, array.dtype = spec, spec.shape, spec.dtype
+    array.value, array.trace, array.code = None, trace, ()
+    array.slot = trace.next_slot()
+    return array
+
+
+def _are_on_one(specs: Sequence[Any]) -> bool:
+    """Whether arrays are on one device."""
+    return len({spec.device for spec in specs if type(spec) is Spec}) == 1
 
 
 def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
-    name: str, known: dict[Any, Known], learn: Callable[..., Any]
+    name: str, known: dict[Any, Known], learn: Callable[..., Any], call_of_many: Callable[..., Any]
 ) -> Callable[..., Any]:
     # One call an op (benchmark: gpu/eager).
     def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:
         lazy = x if type(x) is Lazy else y
-        if type(lazy) is not Lazy or others or (attrs and ("index" in attrs or not _are_quick(attrs))):
-            return record(name, (x, *(() if y is None and not others else (y, *others))), attrs)
+        if type(lazy) is not Lazy or others:
+            return call_of_many(x, *(() if y is None and not others else (y, *others)), **attrs)
         spec = lazy.spec
         if y is None:
             key: Any = spec
@@ -574,11 +640,14 @@ def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
         else:
             key = (spec, type(y), y) if type(y) in _NUMBERS and y else None  # 0.0 and -0.0 are the same key
         if key is None:
-            return record(name, (x, y), attrs)
-        if attrs:
-            key = (key, *attrs.items(), *map(type, attrs.values()))
-        found = known.get(key)
+            return call_of_many(x, y, **attrs)
+        try:
+            found = known.get((key, *attrs, *(static := attrs.values()), *map(type, static)) if attrs else key)
+        except TypeError:  # a list among them
+            found = None
         if found is None:
+            if attrs:
+                key = (key, *attrs, *attrs.values(), *map(type, attrs.values()))
             return learn(key, (x,) if y is None else (x, y), attrs)
         trace = _current()
         if trace is None or trace.device is not spec.device:
@@ -611,7 +680,10 @@ def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
 
 
 def _are_quick(attrs: dict[str, Any]) -> bool:
-    return _QUICK.issuperset(map(type, attrs.values()))
+    values = attrs.values()
+    if float in map(type, values):
+        values = [v for v in values if type(v) is not float or not v or v != v]  # 0.0 and -0.0 are the same key
+    return "index" not in attrs and _QUICK.issuperset(map(type, values))
 
 
 def _unused() -> tuple[int, int, int]:

@@ -14,7 +14,7 @@ from numpy import ndarray
 from gradtape._src.arrays import common_namespace, namespaces
 from gradtape._src.arrays.half import is_half
 from gradtape._src.arrays.lazy import Lazy
-from gradtape._src.core.fast.calls import recorder_fast, vjps_of
+from gradtape._src.core.fast.calls import recorder_fast, recorder_vjps, vjps_of
 from gradtape._src.core.observe import Observer, in_rule
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
 from gradtape._src.core.sparse_cotangent import SparseCotangent
@@ -153,7 +153,7 @@ def _pass(  # noqa: C901 - a call for each record costs more than its kernel (be
             _vjp_all(op, g, dtype, inputs, values, attrs, shapes, traced, cotangents, sums)
             continue
         vjps = op.vjps
-        if dtype is not fast_dtype or vjps is None or type(g) is SparseCotangent:
+        if dtype is not fast_dtype or vjps is None or type(g) is not ndarray:
             g, vjps = _general_vjps(op, g, dtype, traced)
         if type(inputs) is int:
             inputs, values = (inputs,), saved_by_slot(op, values)
@@ -274,9 +274,11 @@ def _settled(g: Any, dtype: Any) -> Any:
 
 
 def _general_vjps(op: Op, g: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
-    """The vjps of a record that is not plain float32: recorded, of another dtype, or sparse."""
+    """The vjps of a record that is not one of float32 on NumPy: recorded, of another dtype or engine, or sparse."""
     if type(g) is SparseCotangent or not (dtype is _FLOAT32 or type(g) is list):
         g = _settled(g, dtype)
+    if type(g) is Lazy and not traced:
+        return g, op.recorder_vjps.get(dtype) or recorder_vjps(op, dtype)
     if dtype is _FLOAT32 and op.vjps is not None:
         return g, op.traced_vjps if traced else op.vjps
     return g, vjps_of(op, dtype, traced)

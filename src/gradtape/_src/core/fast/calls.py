@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradtape._src import memory, threads
 from gradtape._src.arrays import common_namespace, namespace_of, namespaces
+from gradtape._src.arrays.base import generic_kernels
 from gradtape._src.arrays.half import is_half
+from gradtape._src.arrays.lazy import lazy_namespace
 from gradtape._src.arrays.numpy.blocks import blockwise
+from gradtape._src.arrays.symbolic import symbolic_namespace, symbolic_rules
 from gradtape._src.core.fast.elementwise import write_fast_path
 from gradtape._src.core.observe import expect_large_arrays, has_large_arrays
 from gradtape._src.core.primitive import (
@@ -51,6 +55,59 @@ def recorder_fast(op: Op) -> Any:
     if op.vjps is None and op.vjp_all is None:
         write_vjps(op)
     return op.recorder_fast
+
+
+AS_ONE = frozenset({
+    "astype", "broadcast_to", "expand_dims", "identity", "log_softmax", "matmul", "mean", "reshape", "softmax", "squeeze",
+    "stop_gradient", "sum", "transpose",
+})  # fmt: skip
+"""Ops besides the elementwise ones whose vjps are one call of lazy arrays: their rules look at shapes and static
+arguments alone, and always return an array.
+"""
+
+
+def recorder_vjps(op: Op, dtype: Any) -> tuple[VJP | None, ...]:
+    """The vjps of lazy arrays: each adds one call to the trace, whose kernel is the rule. A graph gets the rule's calls.
+
+    For ops that are not in `AS_ONE` they are the rules, which add each of their calls.
+    """
+    found = op.recorder_vjps.get(dtype)
+    if found is None:
+        found = vjps_of(op, dtype, False)
+        if op.elementwise or op.name in AS_ONE:
+            found = tuple([None if vjp is None else _recorder_vjp(op, i, dtype) for i, vjp in enumerate(found)])
+        op.recorder_vjps[dtype] = found
+    return found
+
+
+def _recorder_vjp(op: Op, position: int, dtype: Any) -> VJP:
+    rule = op.rules[position]
+    assert rule is not None
+    names = parameters(rule)[1:]
+    slots = [slot for slot in map(op.slot, names) if slot is not None]
+    static = [n for n in names if op.slot(n) is None and n not in ("xp", "half", f"{op.args[position]}_shape")]
+
+    def kernel(xp: Any, g: Any, *saved: Any, shape: Any, **attrs: Any) -> Any:
+        values: list[Any] = [None] * (max(slots, default=-1) + 1)
+        for slot, array in zip(slots, saved, strict=True):
+            values[slot] = _Saved(array)
+        vjp = vjps_of(op, dtype, False)[position]
+        assert vjp is not None
+        return vjp(g, values, attrs, shape)
+
+    name = f"{op.name}_vjp_{position}_{dtype.name}"
+    generic_kernels[name] = kernel
+    symbolic_rules[name] = partial(kernel, symbolic_namespace)
+    arguments = ["g", *[f"values[{slot}].array" for slot in slots], *[f"{n}=attrs[{n!r}]" for n in static]]
+    source = f"lambda g, values, attrs, shape: record({', '.join(arguments)}, shape=shape)"
+    vjp: VJP = eval(compile(source, f"<rule of {op.name}>", "eval"), {"record": getattr(lazy_namespace, name)})
+    return vjp
+
+
+class _Saved(NamedTuple):
+    """A saved value, as rules read it."""
+
+    array: Any
 
 
 def _write(op: Op, *forms: str) -> None:

@@ -31,6 +31,8 @@ _FAR = -9.9e8  # -1e9, also rounded to bfloat16
 
 _MOVES = frozenset({"broadcast_to", "expand_dims", "getitem", "reshape", "squeeze", "transpose"})
 _SCALES = frozenset({"divide", "multiply"})
+_LAST = frozenset({"astype", "softmax", "where"})
+"""The last step to the weights."""
 
 
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor | None:
@@ -38,6 +40,8 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor |
     if len(inputs) != 2:
         return None
     weights, values = inputs
+    if not sources.is_result_of(weights.array, _LAST):
+        return None
     dtype = weights.array.dtype
     if dtype.itemsize != 2 or values.array.dtype != dtype or not sources.is_worthwhile(weights.array):
         return None

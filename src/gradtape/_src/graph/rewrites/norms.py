@@ -19,14 +19,19 @@ from gradtape._src.ops import nn
 from gradtape._src.tensor import Tensor
 
 _FLOAT32 = np.dtype(np.float32)
+_ROOTS = frozenset({"rsqrt", "sqrt"})
 
 
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor | None:
     """Normalized rows in the place of what is divided by their standard deviation, else nothing."""
     x, y = inputs
+    if x.array.shape == y.array.shape or not x.array.shape or not y.array.shape:
+        return None  # quickly: most products are of these
     if op.name == "multiply" and _is_column(x.array, y.array):
         x, y = y, x
     if not _is_column(y.array, x.array) or not sources.is_worthwhile(x.array):
+        return None
+    if not sources.is_result_of(y.array, _ROOTS):
         return None
     path = Path()
     root = path.call(y, "rsqrt" if op.name == "multiply" else "sqrt")

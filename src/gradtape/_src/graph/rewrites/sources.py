@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.arrays.lazy import Lazy, call_of as lazy_call_of
+from gradtape._src.arrays.lazy import Lazy, call_of as lazy_call_of, is_result_of as is_lazy_result_of
 from gradtape._src.arrays.symbolic import Symbolic, current_graph
 from gradtape._src.autodiff.recording import Recording, Rewritten
 from gradtape._src.core.dispatch import saved_values
@@ -81,14 +82,13 @@ class Path:
 
     def call(self, value: Value | Tensor, *names: str) -> Call | None:
         """What computed a value, if it is one of these ops; None where that is not known."""
-        found = _call_of(value.array)
-        if found is None or (names and found[0] not in names):
+        array = value.array
+        found = _call_of(array, names)
+        if found is None:
             return None
         name, args, attrs = found
         uids = self._uids(value.uid, len(args))
-        if uids is None:
-            return None
-        return Call(name, (*map(Value, args, uids),), attrs, tuple(value.array.shape))
+        return None if uids is None else Call(name, (*map(Value, args, uids),), attrs, tuple(array.shape))
 
     def beside(self) -> Path:
         """The calls before an operand that derivatives do not pass, such as a mask."""
@@ -144,18 +144,27 @@ class Path:
 
 def _inputs_of(uid: int, records: list[Any]) -> tuple[int, ...] | None:
     """The uids of the inputs in the record of an output, if that was not long ago."""
-    for record in reversed(records[-_RECORDS:]):
+    for record in islice(reversed(records), _RECORDS):
         if record[2] == uid:
             inputs = record[1]
             return (inputs,) if type(inputs) is int else inputs
     return None
 
 
-def _call_of(array: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
-    if type(array) is Symbolic:
-        node = array.graph.producer(array)
-        return None if node is None else (node.name, node.args, node.attrs)
-    return lazy_call_of(array) if type(array) is Lazy else None
+def _call_of(array: Any, names: Collection[str] = ()) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
+    if type(array) is Lazy:
+        return lazy_call_of(array, names)
+    if type(array) is not Symbolic:
+        return None
+    node = array.graph.producer(array)
+    return None if node is None or (names and node.name not in names) else (node.name, node.args, node.attrs)
+
+
+def is_result_of(array: Any, names: Collection[str]) -> bool:
+    """Whether an array was computed by one of these ops: before anything is searched for."""
+    if type(array) is Lazy:
+        return is_lazy_result_of(array, names)
+    return _call_of(array, names) is not None
 
 
 def _folded(array: Any) -> np.ndarray | None:
