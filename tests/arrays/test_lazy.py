@@ -21,6 +21,7 @@ from random_programs import programs
 import gradtape as tf
 from gradtape._src import devices
 from gradtape._src.arrays.lazy import Lazy, lazy_array, programs as lazy_programs, trace as traces
+from gradtape._src.arrays.lazy.calls import kinds
 from gradtape._src.arrays.lazy.programs import Failure, LazyProgram, Step, forget_programs
 from gradtape._src.devices import get_graph_mode
 
@@ -188,6 +189,49 @@ def test_a_training_loop_is_one_program_a_step(lazily, read):
     tf.config.set_graph_mode("off")
     for a, b in zip(found, train(8, lambda i: 0.1 / (1 + i), read), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_a_vjp_is_one_call(lazily, dtype):
+    """Also of ops whose rules make several: products, casts, moves and reductions."""
+    x, w = tf.ones((2, 3, 4)), tf.ones((4, 5))
+    x, w = (tf.cast(tf.Variable(t), dtype) for t in (x, w))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch((x, w))
+        y = tf.transpose(tf.reshape(tf.matmul(x, w), (3, 2, 5)), (1, 0, 2))
+        loss = tf.reduce_sum(tf.cast(y * y, "float32"))
+    before = len(loss.array.trace.results)
+    gradients = tape.gradient(loss, (x, w))
+    calls = [kinds[array.code[0]].name for array in loss.array.trace.results[before:] if array.code]
+    assert pending(*gradients) == [True, True]
+    assert sorted(name for name in calls if "matmul" in name) == [f"matmul_vjp_{i}_{dtype}" for i in range(2)]
+    assert {"matmul", "transpose", "reshape"}.isdisjoint(calls)
+    tf.config.set_graph_mode("off")
+    values = [t.numpy() for t in (x, w)]
+    x, w = map(tf.constant, values)
+    with tf.GradientTape() as tape:
+        tape.watch((x, w))
+        y = tf.transpose(tf.reshape(tf.matmul(x, w), (3, 2, 5)), (1, 0, 2))
+        loss = tf.reduce_sum(tf.cast(y * y, "float32"))
+    for found, wanted in zip(gradients, tape.gradient(loss, (x, w)), strict=True):
+        assert found.dtype == wanted.dtype
+        assert found.numpy().tolist() == wanted.numpy().tolist()
+
+
+def test_kinds_of_calls_are_told_apart(lazily):
+    """By every static argument, in the type too, and by shapes, dtypes and the number of results."""
+    x, mask = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([True, False])
+    for _ in range(2):
+        assert [t.shape for t in tf.split(x, 2)] == [(1, 2), (1, 2)]
+        assert [t.shape for t in tf.split(x, [1, 1], 1)] == [(2, 1), (2, 1)]
+        assert tf.where(mask, x, -x).numpy().tolist() == [[1.0, -2.0], [3.0, -4.0]]
+        assert tf.where(mask[:, None], x, 0.0).numpy().tolist() == [[1.0, 2.0], [0.0, 0.0]]
+        assert [x[i].numpy().tolist() for i in (0, 1)] == [[1.0, 2.0], [3.0, 4.0]]
+        assert x[0:1].numpy().tolist() == [[1.0, 2.0]]
+        assert x[1, 0].numpy() == 3.0
+        for dtype in ("bfloat16", "float16", "float64", "float32"):
+            assert tf.cast(x, dtype).dtype == dtype
+        assert [tf.nn.leaky_relu(-x, slope).numpy()[0, 0] for slope in (0.5, 0.25)] == [-0.5, -0.25]
 
 
 def test_a_number_that_changes_becomes_an_input(lazily):

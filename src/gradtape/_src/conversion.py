@@ -243,8 +243,11 @@ def _stack(values: list[Any]) -> Tensor:
 def cast(x: Tensor, dtype: DType) -> Tensor:
     """A tensor in another dtype, whatever the two are."""
     have = x.dtype
-    if have == dtype:
+    if have is dtype:
         return x
+    if have.is_floating and dtype.is_floating:
+        narrowed: Tensor = calls["astype"](x, dtype=dtype.numpy_dtype, source=have.numpy_dtype)
+        return narrowed
     if "string" in (have.name, dtype.name):
         raise errors.UnimplementedError(None, None, f"Cast {have.name} to {dtype.name} is not supported [Op:Cast]")
     if (dtype.is_floating or dtype.is_complex) and (have.is_floating or have.is_complex):

@@ -236,12 +236,37 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
             value = _in_graph(op, (array,), attrs, error)
         except _RAW as error:
             raise _explained(op, (array,), error) from None
-        out = wrap(value if type(value) is ndarray else _as_array(value))
+        if type(value) is Lazy:  # where it belongs
+            out = Tensor()
+            out.array = value
+            out.uid = next(uids)
+        else:
+            out = wrap(value if type(value) is ndarray else _as_array(value))
         if active_stack() is not None:
-            record(op, (x,), out, attrs)
+            _record_one(op, x, out, attrs)
         return out
 
     return call
+
+
+def _record_one(op: Op, x: Tensor, out: Tensor, attrs: dict[str, Any]) -> None:
+    """`record`, of one input and one output (benchmark: mlp32)."""
+    recorders = active_stack()
+    source, uid = x.uid, out.uid
+    while recorders is not None:
+        tracked, append, recorder, recorders = recorders
+        if source not in tracked:
+            continue
+        values: tuple[Tensor | None, ...] = ()
+        if op.differentiable:
+            tracked[uid] = out.array.shape
+            if op.may_raise:
+                recorder.may_raise = True
+            if op.saves or op.vjp_all_saves:
+                values = saved_values(op, (source,), (x, out))
+        entry = (op, (source,), uid, values, attrs, out.array.dtype)
+        if append(entry) is True:
+            recorder.on_op(entry, (x,), out)
 
 
 def linear(name: str, transpose: Rule, **facts: Any) -> OpCall:
@@ -382,6 +407,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
 ) -> Callable[..., Any]:
     hinted = op.hinted
     first_decides = hinted and not operator
+    broadcasts = op.elementwise
     reflected = _REFLECTED.get(op.name, "")
     multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
     kinds = op.kinds + "b" if multiplies else op.kinds
@@ -436,9 +462,15 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                 value = _as_array(value)
         else:
             if dtype is b.dtype and (
-                (type(a) is Lazy and a.is_colocated_with(b)) or (type(b) is Lazy and b.is_colocated_with(a))
+                (b.spec.device is a.spec.device if type(b) is Lazy else type(b) is ndarray and not b.shape)
+                if type(a) is Lazy
+                else type(b) is Lazy and b.is_colocated_with(a)
             ):
-                if op.rewrite is not None and (other := op.rewrite(op, (x, y), attrs)) is not None:
+                if (
+                    op.rewrite is not None
+                    and (not broadcasts or (a.shape != b.shape and a.shape and b.shape))  # a formula has a column there
+                    and (other := op.rewrite(op, (x, y), attrs)) is not None
+                ):
                     return other
                 try:
                     value = op.recorder(a, b) if given is None else op.recorder(a, b, **given)

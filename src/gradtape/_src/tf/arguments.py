@@ -147,8 +147,10 @@ def shape_of(shape: Any, op: str = "Reshape", attr: str = "Tshape", *, fixed: bo
     >>> shape_of(3), shape_of([2, 4])
     ((3,), (2, 4))
     """
-    if (type(shape) is tuple or type(shape) is list) and all(type(n) is int and -_LONG <= n < _LONG for n in shape):
-        return tuple(shape)
+    if type(shape) is tuple or type(shape) is list:
+        plain = [*map(type, shape)].count(int) == len(shape)
+        if plain and (not shape or (min(shape) >= -_LONG and max(shape) < _LONG)):
+            return tuple(shape)
     found = integers(shape, op, attr, fixed=fixed)
     if isinstance(found, np.ndarray):
         if found.ndim > 1:

@@ -559,7 +559,8 @@ class Variable(IndexedUpdates, Operators):
         5.0
         """
         new = self._incoming(value)
-        if not self._declared_shape.is_compatible_with(new.shape):
+        shape = self._declared_shape
+        if new.shape != shape._dims and not shape.is_compatible_with(new.shape):
             sentence = (
                 f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable shape {self.shape}, and "
                 f"the assigned value shape {tuple(new.shape)} are incompatible."
@@ -600,6 +601,8 @@ class Variable(IndexedUpdates, Operators):
             new = convert(value, self.dtype).array
         else:
             new = array_from(value, self.dtype)
+        if type(current) is Lazy is type(new) and current.spec.device is new.spec.device:
+            return new
         if type(current) is ndarray is type(new) or Symbolic in (type(current), type(new)):
             return new
         if type(current) is ndarray and type(new) is Lazy and new.spec.device is None:

@@ -309,7 +309,10 @@ class LazyTrace:
         if number >= 0:
             found = self.results[number]
             return found if found.slot == number else next(a for a in self.results if a.slot == number)
-        if number % 2:
+        if number % 2:  # mostly they are in the order of their numbers
+            for known, array in itertools.islice(self.feeds.values(), (-1 - number) // 2, None):
+                if known == number:
+                    return array
             return next(array for known, array in self.feeds.values() if known == number)
         return self.literals[number]
 
@@ -624,7 +627,7 @@ def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
     name: str, known: dict[Any, Known], learn: Callable[..., Any], call_of_many: Callable[..., Any]
 ) -> Callable[..., Any]:
     # One call an op (benchmark: gpu/eager).
-    def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:
+    def call(x: Any = None, y: Any = None, *others: Any, **attrs: Any) -> Any:  # noqa: C901 - as above
         lazy = x if type(x) is Lazy else y
         if type(lazy) is not Lazy or others:
             return call_of_many(x, *(() if y is None and not others else (y, *others)), **attrs)
@@ -653,7 +656,7 @@ def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
         if trace is None or trace.device is not spec.device:
             trace = trace_on(spec.device)
         if lazy is not x:
-            first = trace.literal(x)
+            trace.literals[first := trace.next_literal()] = x
         elif x.value is None and x.trace is trace:
             first = x.slot
         else:
@@ -666,7 +669,7 @@ def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
             if type(y) is Lazy:
                 second = y.slot if y.value is None and y.trace is trace else trace.feed(y)
             else:
-                second = trace.literal(y)
+                trace.literals[second := trace.next_literal()] = y
             array.slot = slot = trace.next_slot()
             array.code = (found[0], first, second, slot)
         _, array.spec, array.shape, array.dtype = found
@@ -680,9 +683,7 @@ def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
 
 
 def _are_quick(attrs: dict[str, Any]) -> bool:
-    values = attrs.values()
-    if float in map(type, values):
-        values = [v for v in values if type(v) is not float or not v or v != v]  # 0.0 and -0.0 are the same key
+    values = [v for v in attrs.values() if type(v) is not float or not v or v != v]  # 0.0 and -0.0 are the same key
     return "index" not in attrs and _QUICK.issuperset(map(type, values))
 
 

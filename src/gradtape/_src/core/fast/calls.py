@@ -58,8 +58,8 @@ def recorder_fast(op: Op) -> Any:
 
 
 AS_ONE = frozenset({
-    "astype", "broadcast_to", "expand_dims", "identity", "log_softmax", "matmul", "mean", "reshape", "softmax", "squeeze",
-    "stop_gradient", "sum", "transpose",
+    "astype", "broadcast_to", "expand_dims", "identity", "log_softmax", "matmul", "mean", "reshape", "softmax",
+    "squeeze", "stop_gradient", "sum", "transpose",
 })  # fmt: skip
 """Ops besides the elementwise ones whose vjps are one call of lazy arrays: their rules look at shapes and static
 arguments alone, and always return an array.
@@ -67,7 +67,7 @@ arguments alone, and always return an array.
 
 
 def recorder_vjps(op: Op, dtype: Any) -> tuple[VJP | None, ...]:
-    """The vjps of lazy arrays: each adds one call to the trace, whose kernel is the rule. A graph gets the rule's calls.
+    """The vjps of lazy arrays: each adds one call to the trace. Its kernel is the rule.
 
     For ops that are not in `AS_ONE` they are the rules, which add each of their calls.
     """
@@ -88,7 +88,7 @@ def _recorder_vjp(op: Op, position: int, dtype: Any) -> VJP:
     static = [n for n in names if op.slot(n) is None and n not in ("xp", "half", f"{op.args[position]}_shape")]
 
     def kernel(xp: Any, g: Any, *saved: Any, shape: Any, **attrs: Any) -> Any:
-        values: list[Any] = [None] * (max(slots, default=-1) + 1)
+        values: Any = [None] * (max(slots, default=-1) + 1)
         for slot, array in zip(slots, saved, strict=True):
             values[slot] = _Saved(array)
         vjp = vjps_of(op, dtype, False)[position]

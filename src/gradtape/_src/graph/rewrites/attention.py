@@ -25,7 +25,7 @@ from gradtape._src.ops import array, linalg, math, reduce
 from gradtape._src.ops.attention import attention
 from gradtape._src.tensor import CONSTANT, Tensor
 
-FAR = {"float16": -3e4}
+FAR: dict[Any, float] = {np.dtype(np.float16): -3e4}
 """A score so low, or lower, that nothing is left of it in a softmax, by the dtype that it is computed in."""
 _FAR = -9.9e8  # -1e9, also rounded to bfloat16
 
@@ -49,13 +49,14 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor |
     found = _scores(path, weights)
     if found is None or found.product.args[0].array.dtype != dtype:
         return None
-    axes = _axes(found, op.name, attrs, [weights.array.shape, values.array.shape])
+    ranks = tuple([len(x.shape) for x in (*[a.array for a in found.product.args], weights.array, values.array)])
+    axes = _axes_of(found.product.name, found.product.attrs, op.name, attrs, ranks)
     if axes is None:
         return None
-    queries, keys = found.product.args[:: axes.pop(0)]
+    order, *letters, back = axes
+    queries, keys = found.product.args[::order]
     if not path.leads_back_to(queries, keys):
         return None
-    *letters, back = axes
     sizes = dict(zip(letters[0][1][:-2], found.shape[:-2], strict=True))
     if any(n not in (1, sizes[c]) for c, n in zip(letters[2][0], values.array.shape, strict=True) if c in sizes):
         return None  # there are more values than weights
@@ -168,8 +169,10 @@ def _scores(path: Path, weights: Tensor) -> _Scores | None:
     call = path.call(weights, "astype", "softmax", "where")
     if call is not None and call.name == "astype":
         call = path.call(call.args[0], "softmax", "where")
+    if call is None:
+        return None
     zeroed = None
-    if call is not None and call.name == "where":
+    if call.name == "where":
         condition, value, zero = call.args
         zeroed = _condition(path, condition) if path.number(zero) == 0 and value.shape == call.shape else None
         call = None if zeroed is None else path.call(value, "softmax")
@@ -224,7 +227,7 @@ def _masked(path: Path, call: Call, scale: float) -> tuple[Value, _Mask] | None:
 
     `scale` is what the scores are multiplied by afterwards.
     """
-    far = FAR.get(getattr(call.args[-1].array, "dtype", np.dtype(np.float32)).name, _FAR) / max(scale, 1e-30)
+    far = FAR.get(getattr(call.args[-1].array, "dtype", None), _FAR) / max(scale, 1e-30)
     if call.name == "where":
         condition, x, y = call.args
         for scores, fill, negated in ((x, y, False), (y, x, True)):
@@ -368,13 +371,28 @@ def _is_causal(allowed: np.ndarray, shape: Sequence[Any]) -> bool:
 
 
 # -- axes ------------------------------------------------------------------------------------------------------------
-def _axes(found: _Scores, name: str, attrs: dict[str, Any], shapes: Sequence[Any]) -> list[Any] | None:
+_known_axes: dict[Any, list[Any] | None] = {}
+
+
+def _axes_of(
+    first: str, first_attrs: dict[str, Any], second: str, second_attrs: dict[str, Any], ranks: tuple[int, ...]
+) -> list[Any] | None:
+    """What `_axes` finds of two products, computed once: all layers have the same."""
+    key = (first, *first_attrs.items(), second, *second_attrs.items(), ranks)
+    try:
+        return _known_axes[key]
+    except KeyError:
+        found = _axes(_letters(first, first_attrs, ranks[:2]), _letters(second, second_attrs, ranks[2:]))
+        if len(_known_axes) >= 1000:
+            _known_axes.clear()
+        _known_axes[key] = found
+        return found
+
+
+def _axes(first: tuple[str, str, str] | None, second: tuple[str, str, str] | None) -> list[Any] | None:
     """The order of queries and keys, 1 or -1; for these and the values the letters of their axes and those wanted,
     [..., positions, features]; at last how the result is transposed.
     """
-    product = found.product
-    first = _letters(product.name, product.attrs, [a.shape for a in product.args])
-    second = _letters(name, attrs, shapes)
     if first is None or second is None:
         return None
     (q, k, scores), (shares, v, out) = first, second
@@ -400,13 +418,12 @@ def _axes(found: _Scores, name: str, attrs: dict[str, Any], shapes: Sequence[Any
     return [order, *zip((q, k, v), wanted, strict=True), tuple(result.index(c) for c in out)]
 
 
-def _letters(name: str, attrs: dict[str, Any], shapes: Sequence[Any]) -> tuple[str, str, str] | None:
+def _letters(name: str, attrs: dict[str, Any], ranks: Sequence[int]) -> tuple[str, str, str] | None:
     """A product as an equation: the letters of its operands and of its result."""
     if name == "einsum":
         terms, result = attrs["equation"].split("->")
         x, y = terms.split(",")
         return (x, y, result) if (x + y + result).islower() and (x + y + result).isalpha() else None
-    ranks = [len(shape) for shape in shapes]
     if min(ranks) < 2:
         return None
     front = "abcdefghijklmnop"[: max(ranks) - 2]

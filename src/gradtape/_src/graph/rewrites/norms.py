@@ -25,8 +25,6 @@ _ROOTS = frozenset({"rsqrt", "sqrt"})
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor | None:
     """Normalized rows in the place of what is divided by their standard deviation, else nothing."""
     x, y = inputs
-    if x.array.shape == y.array.shape or not x.array.shape or not y.array.shape:
-        return None  # quickly: most products are of these
     if op.name == "multiply" and _is_column(x.array, y.array):
         x, y = y, x
     if not _is_column(y.array, x.array) or not sources.is_worthwhile(x.array):

@@ -108,12 +108,11 @@ class Path:
 
     def leads_back_to(self, *operands: Value | Tensor) -> bool:
         """Whether derivatives with respect to operands go all the way along the path, for every recorder."""
-        return all(
-            uid in recorder.tracked
-            for recorder in self._recorders
-            if any(operand.uid in recorder.tracked for operand in operands)
-            for uid in self._passed
-        )
+        for recorder in self._recorders:
+            tracked = recorder.tracked
+            if not tracked.keys() >= self._passed and any(operand.uid in tracked for operand in operands):
+                return False
+        return True
 
     def replaced(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
         """Tell tapes that something else gave the outputs of an op: for the derivatives of what is inside."""

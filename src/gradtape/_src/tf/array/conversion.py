@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gradtape._src import devices
-from gradtape._src.conversion import cast as cast_tensor, convert, operand
+from gradtape._src.conversion import cast as cast_tensor, convert, converters, operand
 from gradtape._src.core.composites import NotDenseError, call_on_composites, dispatched, is_composite
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.indexed_slices import IndexedSlices, map_values
@@ -56,10 +56,10 @@ def cast(x: TensorLike | SparseTensor | IndexedSlices, dtype: Any, name: str | N
         over: Any = map_values if isinstance(x, IndexedSlices) else map_sparse
         return over(lambda t: cast(t, wanted), x)
     try:
-        tensor = convert(x)
+        tensor = converters[type(x)](x) if type(x) in converters else convert(x)
     except NotDenseError:
         return call_on_composites("cast", cast, (x, dtype), {})
-    if tensor.dtype == wanted:
+    if tensor.dtype is wanted:
         return tensor if not isinstance(x, Variable) else x.value()
     return cast_tensor(tensor, wanted)
 

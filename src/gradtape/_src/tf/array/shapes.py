@@ -13,6 +13,7 @@ from gradtape._src import errors
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension, is_same, is_same_shape, variables_in
 from gradtape._src.arrays.graph_ops import NeedsEagerError, collector, in_graph
+from gradtape._src.arrays.lazy import Lazy
 from gradtape._src.arrays.symbolic import (
     Symbolic,
     allows_dynamic_shapes,
@@ -164,6 +165,10 @@ def _vector_of_sizes(shape: Any, op: str, attr: str) -> Axes:
 
 
 # -- shaping ---------------------------------------------------------------------------------------------------------
+_SIZED = frozenset({np.ndarray, Lazy})
+"""Arrays that have no unknown dimensions."""
+
+
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """Change the shape; one dimension may be -1, and is inferred.
 
@@ -178,6 +183,9 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     except NeedsEagerError as error:
         reshaped: Tensor = in_graph("reshape", (tensor, shape), {}, error)
         return reshaped
+    if type(x.array) in _SIZED and min(wanted, default=0) >= 0 and _math.prod(wanted) == have:  # the common case
+        plain: Tensor = array.reshape(x, shape=wanted)
+        return plain
     for i, n in enumerate(wanted):
         if n < -1:
             raise errors.invalid_argument(f"Size {i} must be non-negative, not {n}", "Reshape")
@@ -252,7 +260,7 @@ def transpose(
     x = operand(a)
     rank = len(x.array.shape)
     order = tuple(reversed(builtins.range(rank))) if perm is None else _vector_of_sizes(perm, "Transpose", "Tperm")
-    order = tuple(p + rank if p < 0 else p for p in order)
+    order = tuple([p + rank if p < 0 else p for p in order])
     if len(order) != rank:
         raise errors.invalid_argument(
             f"transpose expects a vector of size {rank}. But input(1) is a vector of size {len(order)}", "Transpose"
@@ -260,8 +268,8 @@ def transpose(
     for p in order:
         if not 0 <= p < rank:
             raise errors.invalid_argument(f"{p} is out of range [0 .. {rank})", "Transpose")
-    missing = [i for i in builtins.range(rank) if i not in order]
-    if missing:
+    if len({*order}) < rank:
+        missing = [i for i in builtins.range(rank) if i not in order]
         given = ",".join(map(str, order))
         raise errors.refused_value(f"{missing[0]} is missing from {{{given}}}.", "Transpose")
     result: Tensor = array.transpose(x, perm=order)
