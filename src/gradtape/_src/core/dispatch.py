@@ -78,6 +78,7 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
     if hasattr(numpy_namespace, op.name):
         op.kernel = observe.wrapped(op, observe.numpy_kernel(op))
     op.recorder = observe.recorder(op)
+    op.recorder_of_two = observe.recorder_of_two(op.recorder)
     calls[op.name] = call
     setattr(TensorNamespace, op.name, staticmethod(call))
     return call
@@ -434,6 +435,9 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                             y = operand(y)
                         else:
                             raise
+                elif type(x) is float and type(y) in converters and type(y) not in defers_to and not first_decides:
+                    y = converters[type(y)](y)
+                    x = number_beside(x, y.array)
                 elif operator and defers(y, reflected):
                     return NotImplemented
                 elif first_decides or (hinted and has_dtype(x)):
@@ -473,7 +477,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                 ):
                     return other
                 try:
-                    value = op.recorder(a, b) if given is None else op.recorder(a, b, **given)
+                    value = op.recorder_of_two(a, b) if given is None else op.recorder(a, b, **given)
                 except (ValueError, TypeError):
                     value = _general_binary(op, a, b, attrs, (x, y))
             else:

@@ -138,7 +138,8 @@ def _set_kernels() -> None:
     ops = with_kernel()
     kernels = [wrapped(op, numpy_kernel(op)) for op in ops]
     recorders = [recorder(op) for op in ops]
-    setting = (map(vars(Op)["kernel"].__set__, ops, kernels), map(vars(Op)["recorder"].__set__, ops, recorders))
+    new = {"kernel": kernels, "recorder": recorders, "recorder_of_two": [*map(recorder_of_two, recorders)]}
+    setting = [map(vars(Op)[name].__set__, ops, values) for name, values in new.items()]
     any(chain(*setting))  # one call of C code: no signal handler runs in between
 
 
@@ -146,6 +147,11 @@ def recorder(op: Op) -> Kernel:
     """The kernel of a primitive on lazy arrays: with wrappers it computes, so that they see what they look at."""
     kernel: Kernel = getattr(lazy_namespace, op.name)
     return wrapped(op, computing(kernel)) if _wrappers else kernel
+
+
+def recorder_of_two(recorder: Kernel) -> Kernel:
+    """What is called with two arrays and no static arguments."""
+    return getattr(recorder, "of_two", recorder)
 
 
 def wrapped(op: Op, kernel: Kernel) -> Kernel:

@@ -107,6 +107,7 @@ class Op:
         "outputs",
         "recorder",
         "recorder_fast",
+        "recorder_of_two",
         "recorder_vjps",
         "rewrite",
         "rules",
@@ -190,6 +191,7 @@ class Op:
         self.call: Callable[..., Any] = _undeclared
         self.kernel: Any = None  # of NumPy
         self.recorder: Any = None  # of lazy arrays
+        self.recorder_of_two: Any = None  # the same for two of them and no static arguments
         self.rewrite: Any = None  # what may run instead where ops are recorded and run later: see `register_rewrite`
         # What `core/fast/` generates when it is first needed
         self.vjps: tuple[VJP | None, ...] | None = None

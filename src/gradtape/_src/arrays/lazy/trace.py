@@ -679,6 +679,41 @@ def _fast_recorder(  # noqa: C901 - one call an op (benchmark: gpu/eager)
             return call(x, **attrs) if y is None else call(x, y, **attrs)
         return array
 
+    call.of_two = _recorder_of_two(known, call)  # type: ignore[attr-defined]
+    return call
+
+
+def _recorder_of_two(known: dict[Any, Known], general: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """The same for two operands without static arguments: a call without dictionaries (benchmark: gpu/naive_gpt)."""
+
+    def call(x: Any, y: Any) -> Any:
+        if type(x) is Lazy:
+            spec = x.spec
+            found = known.get((spec, y.spec if type(y) is Lazy else y.dtype if not y.shape else None))
+        else:
+            spec = y.spec
+            found = known.get((x.dtype, spec)) if not x.shape else None
+        if found is None:
+            return general(x, y)
+        trace = _current()
+        if trace is None or trace.device is not spec.device:
+            trace = trace_on(spec.device)
+        if type(x) is not Lazy:
+            trace.literals[first := trace.next_literal()] = x
+        else:
+            first = x.slot if x.value is None and x.trace is trace else trace.feed(x)
+        if type(y) is not Lazy:
+            trace.literals[second := trace.next_literal()] = y
+        else:
+            second = y.slot if y.value is None and y.trace is trace else trace.feed(y)
+        array = Lazy()
+        array.slot = slot = trace.next_slot()
+        array.code = (found[0], first, second, slot)
+        _, array.spec, array.shape, array.dtype = found
+        array.value, array.trace = None, trace
+        trace.append(array)
+        return call(x, y) if slot >= trace.limit and trace.crossed(array) else array
+
     return call
 
 
