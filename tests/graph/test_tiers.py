@@ -30,6 +30,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiers, "_SECONDS_PER_NODE", 0.0)
     monkeypatch.setattr(tiers, "_LAUNCH", 0.0)
     monkeypatch.setattr(tiers, "_TRIAL", 0.0)
+    monkeypatch.setattr(tiers, "_UNCLEAR_TURNS", 0)
     monkeypatch.setattr(modes, "_jit", ["auto"])
 
 
@@ -143,6 +144,24 @@ def test_one_lucky_call_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None
             tier.add(False, 0.018 if calls <= 40 else 0.008)
     assert not tier.on_numpy
     assert calls * 0.01 < tiers._PATIENCE * tiers._TRIAL
+
+
+def test_long_calls_without_a_clear_winner_get_more_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of a second is as likely to be slowed down as one of a millisecond, and one turn of three is not much."""
+    monkeypatch.setattr(tiers, "_TRIAL", 0.15)
+    monkeypatch.setattr(tiers, "_UNCLEAR_TURNS", 12)
+    calls = {}
+    for lucky in (False, True):
+        tier = tiers.Tier(SimpleNamespace(nodes=[], compile=lambda mode: None, modes=(NONE, NONE)))  # type: ignore[arg-type]
+        tier.add(True, 1.0)
+        wait_for_compiler()
+        calls[lucky] = 0
+        while not tier.is_settled:
+            calls[lucky] += 1
+            slow = 5.0 if lucky and calls[lucky] <= 4 * tiers._TURN and not tier.on_numpy else 1.0
+            tier.add(tier.on_numpy, (3.0 if tier.on_numpy else 2.0) * slow)
+        assert not tier.on_numpy
+    assert calls == {False: 6 * tiers._TURN, True: 12 * tiers._TURN}
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-3, 0.1])

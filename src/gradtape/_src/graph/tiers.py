@@ -32,9 +32,10 @@ _TURNS, _MOST_TURNS = 6, 60
 _TRIAL = 0.15
 """Seconds for which turns go on: a call of a millisecond is interrupted on a busy machine, and few calls are not."""
 
-_LEAD, _PATIENCE = 4, 10
-"""By how many turns the faster executor has to lead, and how many times as long as a trial, and as many turns, it has
-for that. On a quiet machine it leads from the start; on a busy one, the best time of a few calls is a matter of chance.
+_LEAD, _PATIENCE, _UNCLEAR_TURNS = 4, 10, 12
+"""By how many pairs of turns the faster executor has to lead, unless it won all. It has `_PATIENCE` times as long as a
+trial for that, and `_UNCLEAR_TURNS` at least. On a quiet machine it leads from the start; on a busy one, the best time
+of a few calls is a matter of chance.
 """
 
 _SECONDS, _SECONDS_PER_NODE = 0.02, 0.0005
@@ -112,9 +113,12 @@ class Tier:
     def _has_tried_enough(self) -> bool:
         if self._turns % 2 or self._turns < _TURNS or not (self._spent >= _TRIAL or self._turns >= _MOST_TURNS):
             return False
+        pairs = self._turns // 2
         lead = self._lead if self._best[True] <= self._best[False] else -self._lead
-        is_clear = lead >= max(_LEAD, self._turns // 4)  # three of four pairs of turns
-        return is_clear or self._spent >= _PATIENCE * _TRIAL or self._turns >= _PATIENCE * _MOST_TURNS
+        if lead >= max(min(_LEAD, pairs), pairs / 2):  # it won three of four
+            return True
+        is_over = self._spent >= _PATIENCE * _TRIAL and self._turns >= _UNCLEAR_TURNS
+        return is_over or self._turns >= _PATIENCE * _MOST_TURNS
 
     def _begin_turn(self, on_numpy: bool) -> None:
         self.on_numpy = on_numpy
