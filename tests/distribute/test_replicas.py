@@ -467,6 +467,20 @@ def test_a_model_with_copies_is_exported(two, tmp_path):
     np.testing.assert_allclose(found, model(x), rtol=1e-6)
 
 
+def test_a_summary_has_one_line_for_a_program(two):
+    """The text of values with several parts has several."""
+
+    @tf.function
+    def doubled(x):
+        return two.run(lambda x: 2 * x, args=(x,))
+
+    for batch in two.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(4)):
+        doubled(batch)
+    _, header, _, row = doubled.summary().splitlines()
+    assert row.startswith("doubled(PerReplica:{ 0: TensorSpec(shape=(2,), dtype=tf.int64, name=None), 1: TensorSpec(")
+    assert row.index("values") == header.index("program")
+
+
 def test_unwrap_is_the_first_name_of_local_results():
     strategy = tf.distribute.get_strategy()
     assert [float(x) for x in strategy.unwrap(tf.constant(1.0))] == [1.0]

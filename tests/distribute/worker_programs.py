@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src import processes
 from gradtape.experimental import dtensor
 
 
@@ -118,6 +119,18 @@ def each_process_packs_its_own_shards(strategy):
     assert dtensor.relayout(packed, dtensor.Layout.replicated(mesh, 1)).numpy().tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
+def a_call_of_all_processes_may_make_another(strategy):
+    """A thread makes such calls, which must not wait for itself."""
+    mesh = dtensor.create_distributed_mesh([("x", strategy.num_replicas_in_sync)])
+    x = dtensor.copy_to_mesh(tf.constant([1.0, 2.0]), dtensor.Layout(["x"], mesh))
+    assert processes.together(lambda: float(tf.reduce_sum(x))) == 3.0
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(x**3)
+    g = tape.gradient(y, x)
+    assert dtensor.relayout(g, dtensor.Layout.replicated(mesh, 1)).numpy().tolist() == [3.0, 12.0]
+
+
 def means_of_integers_are_those_of_one_process(strategy):
     def mean():
         parts = strategy.run(lambda: tf.constant([1, 2]) + tf.cast(2 * number(), tf.int32))
@@ -135,6 +148,7 @@ PROGRAMS = (
     a_failed_check_is_an_error_in_all_processes,
     values_that_all_processes_have_are_not_exchanged,
     each_process_packs_its_own_shards,
+    a_call_of_all_processes_may_make_another,
     means_of_integers_are_those_of_one_process,
 )
 
