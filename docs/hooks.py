@@ -16,6 +16,7 @@ from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import mathematics
 import public_names
 import search_boost
 
@@ -103,7 +104,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Links of notebooks to other pages, which only Markdown pages have resolved: Jupyter needs them as they are."""
+    """Draw formulas, and resolve the links of notebooks to other pages: only those of Markdown pages are resolved."""
+    if page.file.src_uri.startswith("source/"):
+        return html
+    html = mathematics.rendered(html)
     if not page.file.src_uri.endswith(".ipynb"):
         return html
 

@@ -27,7 +27,7 @@ _NOT_TENSORFLOWS = frozenset({"_src", "testing"})
 _PRIVATE = frozenset(("compiler", "core", "python"))
 _NOTES = {
     "tf.device": "a GPU needs the extra gradtape[xla]",
-    "tf.function": "compiled with the extra gradtape[xla], run eagerly without it",
+    "tf.function": "runs on NumPy; with the extra gradtape[xla], also on XLA",
     "tf.keras": "Keras 3, with the extra gradtape[keras]",
 }
 _NOTES_BELOW = {
