@@ -162,3 +162,29 @@ def test_a_reader_finds_the_answer(query: str, answer: str, chromium: browser.Br
     links = "[...document.querySelectorAll('.md-search-result__item')].slice(0, 3).map(e => e.querySelector('a').href)"
     found = [unquote(urldefrag(link)[0].partition("?")[0]) for link in chromium.run(links)]
     assert (SITE / answer.replace(".md", ".html")).as_uri() in found
+
+
+NAMES = {
+    "tf.linalg.solve": "linalg",
+    "tf.nn.conv2d": "nn",
+    "tf.reduce_mean": "math",
+    "reduce_mean": "math",
+    "tf.where": "root",
+}
+
+
+@pytest.mark.parametrize(("name", "page"), NAMES.items(), ids=list(NAMES))
+def test_a_reader_finds_a_name_in_the_reference(name: str, page: str, chromium: browser.Browser):
+    chromium.open(SITE / "index.html", ready="document.querySelector('.md-search__input') !== null")
+    chromium.run("document.querySelector('.md-search__input').focus()")
+    chromium.type(name)
+    chromium.until("document.querySelectorAll('.md-search-result__item').length >= 1")
+    link = chromium.run("document.querySelector('.md-search-result__item a').href")
+    assert unquote(urldefrag(link)[0].partition("?")[0]) == (SITE / "reference" / f"{page}.html").as_uri()
+
+
+def test_formulas_are_drawn(chromium: browser.Browser):
+    for name in ("scaling.html", "tutorials/physics_informed.html"):
+        chromium.open(SITE / name)
+        assert chromium.run("document.querySelectorAll('math').length") >= 4
+        assert "\\frac" not in chromium.run("document.querySelector('article').innerText")

@@ -267,6 +267,32 @@ def test_svg_of_a_large_tape_has_boxes(large):
     assert len(text) < 20_000
 
 
+def test_svg_draws_the_first_round_of_a_long_loop_and_closes_the_rest():
+    w = tf.Variable(tf.eye(4), name="w")
+    with tf.GradientTape() as tape:
+        x = tf.ones([2, 4])
+        for _ in range(150):
+            x = tf.tanh(x @ w)
+        y = tf.reduce_sum(x)
+    root = ElementTree.fromstring(tape.to_svg(target=y))
+    space = "{http://www.w3.org/2000/svg}"
+    assert sum((g.get("class") or "").startswith("op") for g in root.findall(f"{space}g")) == 3
+    texts = [text.text for text in root.iter(f"{space}text")]
+    assert f"matmul → tanh  {picture.TIMES}150" in texts
+    assert "1 of 150" in texts
+    assert f"matmul → tanh  {picture.TIMES}149" in texts
+    assert any(text.startswith("298 ops") for text in texts)
+
+
+def test_svg_draws_short_loops_whole():
+    x = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = x
+        for _ in range(12):
+            y = tf.tanh(y) * tf.sin(y) + tf.cos(y)
+    assert tape.to_svg().count(picture.TIMES) == 1
+
+
 DOT_NODE = re.compile(r'^  ([sn]\d+) \[label="(?:[^"\\]|\\.)*", shape=(?:box|ellipse)(?:, [a-z]+=\w+)*\];$')
 DOT_EDGE = re.compile(r"^  ([sn]\d+) -> (n\d+);$")
 

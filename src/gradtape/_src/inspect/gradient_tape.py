@@ -255,7 +255,9 @@ class GradientTape(Tape):
         return to_mermaid(self, target, sources)
 
     def to_svg(self, target: Any = None, sources: Any = None, max_ops: int = 400) -> str:
-        """Return the graph as SVG text; beyond `max_ops` ops, repeated blocks and long stretches become one box each.
+        """Return the graph as SVG text, in which long loops are drawn as one round and a closed box.
+
+        Beyond `max_ops` ops, other repeated blocks and long stretches become one box each.
 
         >>> import gradtape as tf
         >>> x = tf.Variable(2.0, name="x")

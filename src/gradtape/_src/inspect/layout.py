@@ -23,13 +23,15 @@ SMALL = 36
 LONGEST_ROUND = 512
 PART = 48
 """A box has about this many children at most, unless they are rounds of a loop."""
+ROUNDS = 12
+"""In a picture without zoom, a loop of more rounds than this is its first round and a closed box with the rest."""
 
 
 @dataclass(slots=True, eq=False)
 class Box:
     """A node of the picture (an op or a source), or a stretch of them with everything in it."""
 
-    kind: str  # op, source, repeat (rounds of a loop), round, run (the same op again and again), part, root
+    kind: str  # op, source, repeat (rounds of a loop), round, run (the same op again and again), rest, part, root
     first: int = -1  # of the ops in it: the first, and one past the last
     last: int = -1
     width: float = 0.0
@@ -48,6 +50,15 @@ class Box:
             box = stack.pop()
             yield box
             stack.extend(reversed(box.children))
+
+    def seen(self) -> Box:
+        """The outermost closed box around this one, or itself."""
+        seen, at = self, self.parent
+        while at is not None:
+            if at.collapsed:
+                seen = at
+            at = at.parent
+        return seen
 
 
 # -- the tree --------------------------------------------------------------------------------------------------------
@@ -142,11 +153,22 @@ def _in_parts(children: list[Box], edges: Sequence[tuple[int, int]], n: int) -> 
     return children
 
 
+def close_rounds(root: Box) -> None:
+    """Put all rounds of a long loop but the first into a closed box."""
+    for box in list(root.walk()):
+        if box.kind in ("repeat", "run") and len(box.children) > ROUNDS:
+            first, *others = box.children
+            rest = Box("rest", others[0].first, box.last, children=others, parent=box, collapsed=True)
+            for other in others:
+                other.parent = rest
+            box.children = [first, rest]
+
+
 def collapse(root: Box, most: int) -> None:
     """Close boxes until about `most` nodes are left to draw: the largest boxes stay closed."""
     for box in root.walk():
         box.collapsed = bool(box.children) and box is not root
-    shown, waiting = len(root.children), [box for box in root.children if box.children]
+    shown, waiting = len(root.children), [box for box in root.children if box.children and box.kind != "rest"]
     while waiting:
         waiting.sort(key=lambda box: -len(box.children))
         box = waiting.pop()
@@ -154,7 +176,7 @@ def collapse(root: Box, most: int) -> None:
             break
         box.collapsed = False
         shown += len(box.children) - 1
-        waiting += [child for child in box.children if child.children]
+        waiting += [child for child in box.children if child.children and child.kind != "rest"]
 
 
 # -- places ----------------------------------------------------------------------------------------------------------
@@ -175,9 +197,10 @@ def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> list[Route]:
         for child in box.children:
             depth[id(child)] = depth[id(box)] + 1
     crossings: dict[int, _Crossings] = {id(box): _Crossings() for box in root.walk() if box.children}
-    fan: dict[int, int] = {}
-    for u, _ in edges:
-        fan[id(u)] = fan.get(id(u), 0) + 1
+    ends: dict[int, set[int]] = {}
+    for u, v in edges:
+        ends.setdefault(id(u), set()).add(id(v.seen()))
+    fan = {u: len(seen) for u, seen in ends.items()}
     ways: list[list[tuple[Box, _Key]]] = []  # for each edge the boxes it crosses, and under which key
     for start, end in edges:
         u, v = start, end

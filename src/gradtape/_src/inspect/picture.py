@@ -110,8 +110,10 @@ class _Picture:
         for i, box in self.ops.items():
             text = max(len(graph.label(i)) * 9.0, len(_output_text(rows[i])) * 6.6)
             box.width, box.height = min(max(96.0, text + 26), 260.0), 44.0
-        if most is not None and len(rows) > most:
-            layout.collapse(self.root, most)
+        if most is not None:
+            layout.close_rounds(self.root)
+            if len(rows) > most:
+                layout.collapse(self.root, most)
         self.sources = [self._source(k) for k in range(len(graph.sources))]
         for box in self.root.walk():
             if box.collapsed:
@@ -127,7 +129,7 @@ class _Picture:
         while (
             home is not self.root
             and home is not None
-            and (home.kind in ("repeat", "run") or not all(home.first <= i < home.last for i in takers))
+            and (home.kind in ("repeat", "run", "rest") or not all(home.first <= i < home.last for i in takers))
         ):
             home = home.parent
         home = home or self.root
@@ -148,7 +150,7 @@ class _Picture:
         rows = self.graph.rows[box.first : box.last]
         if box.kind == "run":
             return f"{rows[0].op} {TIMES}{len(rows)}"
-        if box.kind == "repeat":
+        if box.kind in ("repeat", "rest"):
             period = box.children[0].last - box.children[0].first
             return f"{self._words(rows[:period])}  {TIMES}{len(rows) // period}"
         if box.kind == "round" and box.parent is not None:
@@ -364,9 +366,9 @@ def to_svg(tape: Tape, target: Any = None, sources: Any = None, max_ops: int = 4
     visible = _visible(root)
     parts += [_svg_group(box, picture.title(box)) for box in visible if box.children and not box.collapsed]
     drawn = set()
-    fan = Counter(u for u, _ in graph.edges)
+    fan = Counter(u for u, _ in {(u, id(picture.ops[v].seen())) for u, v in graph.edges})
     for (u, v), route in zip(graph.edges, picture.routes, strict=True):
-        a, b = _seen(picture.sources[-1 - u] if u < 0 else picture.ops[u]), _seen(picture.ops[v])
+        a, b = (picture.sources[-1 - u] if u < 0 else picture.ops[u]).seen(), picture.ops[v].seen()
         if a is not b and (id(a), id(b)) not in drawn:
             drawn.add((id(a), id(b)))
             parts.append(f'<path class="e{" far" if fan[u] > layout.FAN else ""}" d="{_curve(a, b, route)}"/>')
@@ -388,16 +390,6 @@ def _visible(root: Box) -> list[Box]:
         if not box.collapsed:
             stack.extend(reversed(box.children))
     return found
-
-
-def _seen(box: Box) -> Box:
-    """The outermost closed box around this one, or itself."""
-    seen, at = box, box.parent
-    while at is not None:
-        if at.collapsed:
-            seen = at
-        at = at.parent
-    return seen
 
 
 def _curve(a: Box, b: Box, route: layout.Route) -> str:
