@@ -140,4 +140,6 @@ def missing(module: object, full: str, name: str) -> AttributeError:
     """The error for a name that a module does not have: why TensorFlow's is missing, and Python's text otherwise."""
     text = f"module {getattr(module, '__name__', module)!r} has no attribute {name!r}"
     sentence = None if name.startswith("_") else missing_sentence(full)
-    return AttributeError(text if sentence is None else f"{text}. {sentence}.", name=name, obj=module)
+    if sentence is None:
+        return AttributeError(text, name=name, obj=module)
+    return AttributeError(f"{text}. {sentence}.", name=name, obj=None)  # from `obj` Python would guess another name
