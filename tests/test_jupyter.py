@@ -120,6 +120,7 @@ def test_functions_and_datasets_have_a_table():
     f = tf.function(lambda x: x * 2.0)
     f(tf.ones([2]))
     assert "traced 1 time" in f._repr_html_()
+    assert "font-family: monospace; white-space: pre" in f._repr_html_()  # columns stand below one another
     dataset = tf.data.Dataset.from_tensor_slices({"x": [1.0, 2.0]}).repeat()
     assert "infinite" in dataset._repr_html_()
     assert "float32" in dataset._repr_html_()

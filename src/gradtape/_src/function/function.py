@@ -154,7 +154,9 @@ class Function:
     def _repr_html_(self) -> str:
         from html import escape
 
-        return f"<pre>{escape(self.summary())}</pre>"
+        # Notebooks show pre in a proportional font, and wrap it.
+        style = "font-family: monospace; white-space: pre; overflow-x: auto"
+        return f'<pre style="{style}">{escape(self.summary())}</pre>'
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method: the function bound to its object, with traces of its own."""
