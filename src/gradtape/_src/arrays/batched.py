@@ -30,7 +30,11 @@ from gradtape._src.tensor import Tensor
 
 Shape = tuple[int, ...]
 
-batch_rules: dict[str, Callable[..., Any]] = {}
+batch_rules: dict[str, Callable[..., Any]] = {
+    "barrier": lambda xp, size, batched, x, after: xp.barrier(
+        x if batched[0] else xp.broadcast_to(x, shape=(size, *x.shape)), after
+    )
+}
 """Primitive -> its batching rule(xp, size, flags, *arrays, **attrs), where flags say which arrays are batched."""
 
 block_diagonal_rules: dict[str, Callable[..., Any]] = {}

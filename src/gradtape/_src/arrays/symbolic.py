@@ -369,6 +369,12 @@ class Graph:
         self.nodes.append(node)
         self._makers.update((id(out), node) for out in outputs)
 
+    def replace_nodes(self, nodes: list[Node], first: int) -> None:
+        """Replace the nodes, of which those before `first` are the same."""
+        self.nodes[first:] = nodes[first:]
+        self._indexed = min(self._indexed, first)
+        self._makers.update((id(out), node) for node in nodes[first:] for out in node.outputs)
+
     def maker(self, value: Symbolic) -> Node | None:
         """The node that a value is an output of; None for an input."""
         return self._makers.get(id(value))

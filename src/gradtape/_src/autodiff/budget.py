@@ -135,7 +135,17 @@ class Budget:
         self._folder: str | None = None
         self._costs: dict[Any, float] = {}
         self._attached: list[weakref.ref[_Attached]] = []
+        self.plans: list[Any] = []
+        """What was planned for programs: one for each backward pass in a function, or on lazy arrays."""
         self.set_largest(0)
+
+    def add_plan(self, plan: Any) -> None:
+        """A backward pass of a program is within the limit by a plan, or as near as one can get."""
+        self.plans.append(plan)
+        self.peak = max(self.peak, plan.peak)
+        self.dropped += sum(len(unit.replaced) for unit in plan.units)
+        self.recomputed += sum(len(unit.steps) for unit in plan.units)
+        self.seconds += plan.seconds
 
     @property
     def outcome(self) -> Outcome:

@@ -64,6 +64,8 @@ class _OnHost:
     def __init__(self, program: Program) -> None:
         assert program.tier is not None
         self._program, self._tier = program, program.tier
+        if any(node.name == "barrier" for node in program.nodes):
+            self._tier.stay_on_numpy("on the processor XLA merges what is computed again with the original")
 
     @property
     def executor(self) -> str:

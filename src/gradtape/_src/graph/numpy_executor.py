@@ -45,7 +45,7 @@ _KEPT = 2
 """How many released arrays of a shape and dtype are kept for the next results."""
 
 
-_VIEWS = frozenset({"broadcast_to", "expand_dims", "flip", "getitem", "reshape", "squeeze", "transpose"})
+_VIEWS = frozenset({"barrier", "broadcast_to", "expand_dims", "flip", "getitem", "reshape", "squeeze", "transpose"})
 """Kernels whose result is memory of their operand."""
 
 
@@ -278,7 +278,7 @@ class _Writer:
             return
         # Any other kernel may return a view of an operand.
         together = {id(out) for out in node.outputs}
-        for a in node.args:
+        for a in node.args[:1] if node.name == "barrier" else node.args:
             if type(a) is Symbolic:
                 together |= self._buffers.get(id(a), {id(a)})
         for key in together:

@@ -93,7 +93,7 @@ class Program:
         self._numbers = {id(symbol): i for i, symbol in enumerate(arguments)}
         self.outputs = list(outputs)
         nodes, used = _needed(graph.nodes, self.outputs)
-        self.nodes = merged(without_proved(nodes, given, {}), _is_pure)
+        self.nodes = merged(without_proved(nodes, given, {}), is_pure)
         self.has_effects = any(map(_has_effects, self.nodes))
         self.checks = checks.found_in(self.nodes)
         changing = {v.uid for v in state}
@@ -420,12 +420,12 @@ class Program:
     @cached_property
     def on_numpy(self) -> Callable[..., tuple[Any, ...]]:
         """The program as straight-line Python over NumPy kernels."""
-        stages = passes.optimise(self.nodes, self.outputs, _is_pure)
+        stages = passes.optimise(self.nodes, self.outputs, is_pure)
         self.passes = {name: len(stage.nodes) for name, stage in stages.items()}
         code = stages["dead code"]
         self.numpy_nodes = len(code.nodes)
         if self.needs_numpy and self._graph.root.executor == "auto" and has_jax():
-            code = with_islands(code, self.sizes, _is_pure, self._island)
+            code = with_islands(code, self.sizes, is_pure, self._island)
         feeds = [feed.symbol for feed in self.feeds]
         self.executable = numpy_executor.executor(self.name, feeds, code, _replaying, self.sizes)
         run = self.executable.run
@@ -528,7 +528,7 @@ def _donated_last(feeds: Sequence[Feed], donated: frozenset[int], state: Sequenc
     return [feeds[i] for _, i in ordered], sum(place >= 0 for place in places)
 
 
-def _is_pure(node: Node) -> bool:
+def is_pure(node: Node) -> bool:
     """Whether nothing but its results comes of a node."""
     return not (_has_effects(node) or checks.asserts(node) or checks.found_in([node]))
 

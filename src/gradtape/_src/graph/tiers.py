@@ -154,6 +154,10 @@ class Tier:
             self.reason = "both are being measured"
             self._begin_turn(on_numpy=False)
 
+    def stay_on_numpy(self, reason: str) -> None:
+        """Do not compile the program, for that reason."""
+        self.on_numpy, self.is_settled, self.reason = True, True, reason
+
     def _stay(self) -> None:
         self.is_settled = True
         self.reason = f"NumPy takes {1e6 * self._best[True]:.2g} µs, less than XLA takes to launch a program"

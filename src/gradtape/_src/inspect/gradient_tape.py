@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from gradtape._src.arrays.dimensions import UnknownDimensionError
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.autodiff.recording import Recording
@@ -306,13 +307,11 @@ class GradientTape(Tape):
                     )
                 )
         if self._budget is not None:
-            if current_graph() is not None:
-                raise NeedsEagerError(
-                    RuntimeError(
-                        "GradientTape(memory_limit=…) drops values while the program runs, which XLA cannot do."
-                    )
-                )
-            self._budget.attach(recording)
+            graph = current_graph()
+            if graph is None:
+                self._budget.attach(recording)
+            else:
+                self._check_plannable(graph)
         if "profile" in self.options:
             from gradtape._src.inspect.profile import Profiler
 
@@ -331,6 +330,35 @@ class GradientTape(Tape):
             from gradtape._src.inspect.events import OpLogger
 
             self._op_logger = OpLogger()
+
+    def _check_plannable(self, graph: Any) -> None:
+        """Refuse a memory limit in a graph whose sizes are not known."""
+        if self._budget.spill is not None:
+            raise NeedsEagerError(RuntimeError("GradientTape(spill=…) writes values while the program runs."))
+        if graph.polymorphic and not graph.root.dynamic_sizes:
+            raise UnknownDimensionError("GradientTape(memory_limit=…) needs the sizes of all dimensions.")
+        if graph.needs_numpy:
+            raise NeedsEagerError(
+                RuntimeError("GradientTape(memory_limit=…) cannot plan a program whose shapes depend on values.")
+            )
+
+    def _backward(
+        self,
+        recording: Recording,
+        cotangents: dict[int, Any],
+        sources: Sequence[Any],
+        traced: bool,
+        *,
+        last: bool,
+    ) -> dict[int, Any]:
+        if self._budget is None:
+            return super()._backward(recording, cotangents, sources, traced, last=last)
+        from gradtape._src.inspect.limits import planning
+
+        with planning(self._budget) as results:
+            found = super()._backward(recording, cotangents, sources, traced, last=last)
+            results.extend(found.values())
+        return found
 
     def _keep_digests(self) -> None:
         from gradtape._src.inspect.digests import DigestLogger

@@ -390,6 +390,8 @@ class LazyTrace:
 
 _trace: ContextVar[LazyTrace | None] = ContextVar("gradtape_lazy_trace", default=None)
 _current: Callable[[], LazyTrace | None] = _trace.get
+current_trace = _current
+"""The trace of this thread or task."""
 
 
 def trace_on(device: Any) -> LazyTrace:

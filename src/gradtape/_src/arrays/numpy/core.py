@@ -625,6 +625,11 @@ def pinned(x: Array) -> Array:
     return x
 
 
+def barrier(x: Array, after: Array) -> Array:
+    """The first operand, once the second one is there. XLA does not merge what is computed from it with anything."""
+    return x
+
+
 def standardize(x: Array, *, epsilon: float, centered: bool = True) -> tuple[Array, Array]:
     """Rows minus their mean, divided by their standard deviation, and the inverse of the latter.
 

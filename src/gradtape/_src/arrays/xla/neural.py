@@ -334,6 +334,11 @@ def pinned(x: Array) -> Array:
     return lax.optimization_barrier(x) if _on_gpu(x) else x
 
 
+def barrier(x: Array, after: Array) -> Array:
+    held: Array = lax.optimization_barrier((x, after))[0]
+    return held
+
+
 def _top(x: Array, axis: int) -> Array:
     return jnp.max(x, axis=axis, keepdims=True, initial=None if x.size else -np.inf)
 

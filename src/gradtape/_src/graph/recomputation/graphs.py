@@ -1,0 +1,131 @@
+"""Recomputation in graphs: the backward pass that was just traced gets copies of nodes of the forward pass.
+
+Copies take what they start from through a `barrier`, together with a cotangent: XLA neither merges them with the
+originals, nor computes them before the backward pass needs them. In `passes.py` they have other operands than the
+originals, and so are no common subexpressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.symbolic import Graph, Node, Symbolic
+from gradtape._src.devices import placement
+from gradtape._src.graph.program import is_pure
+from gradtape._src.graph.recomputation.costs import ACCELERATOR, PROCESSOR, Speed, kind_of, nbytes_of, seconds_of
+from gradtape._src.graph.recomputation.plan import Plan, Program, Step, Unit, sunk
+
+
+def recompute(graph: Graph, boundary: int, results: Iterable[Any], limit: int) -> Plan:
+    """Compute values of the forward pass again in the nodes from `boundary` on, so that the peak is within a limit.
+
+    `results` are the values that the backward pass is for.
+    """
+    wanted = {id(value) for value in results if type(value) is Symbolic}
+    places = _needed(graph.nodes, wanted)
+    nodes = [graph.nodes[i] for i in places]
+    first = sum(i < boundary for i in places)
+    plan, order = plan_of(nodes, first, wanted, limit)
+    ordered = [nodes[i] for i in order]
+    by_place: dict[int, list[Node]] = {}
+    renamed: dict[int, Symbolic] = {}
+    for unit in sorted(plan.units, key=lambda unit: unit.place):
+        token = _token(ordered, first, unit.place)
+        made, names = copies([ordered[i] for i in unit.steps], inputs_of(unit, ordered), token, graph)
+        by_place.setdefault(id(ordered[unit.place].outputs[0]), []).extend(made)
+        renamed.update((value, names[value]) for value in unit.replaced)
+    if plan.units:
+        if graph.root.executor == "auto":  # on the processor XLA merges what is computed again with the original
+            graph.root.executor = "numpy"
+        _rewrite(graph, boundary, by_place, renamed)
+    return plan
+
+
+def plan_of(nodes: Sequence[Node], boundary: int, results: set[int], limit: int) -> tuple[Plan, list[int]]:
+    """The plan for nodes, and the order of the nodes that its places are in."""
+    speed = ACCELERATOR if placement.places else PROCESSOR
+    steps = [step_of(node, speed) for node in nodes]
+    sizes = {id(out): _size(out) for node in nodes for out in node.outputs}
+    order = sunk(steps, boundary)
+    program = Program([steps[i] for i in order], boundary, sizes, results)
+    return program.plan(limit), order
+
+
+def step_of(node: Node, speed: Speed) -> Step:
+    """A node as a step of a plan."""
+    operands = [a for a in node.args if type(a) is Symbolic]
+    is_known = all(is_known_shape(x.shape) for x in (*operands, *node.outputs))
+    kind = kind_of(node.name, is_pure(node) and is_known)
+    seconds = seconds_of(node.name, kind, operands, node.outputs, speed) if is_known else 1.0
+    return Step(tuple([id(a) for a in operands]), tuple([id(out) for out in node.outputs]), seconds, kind)
+
+
+def _size(symbol: Symbolic) -> int:
+    return nbytes_of(symbol) if is_known_shape(symbol.shape) else 0
+
+
+def _needed(nodes: Sequence[Node], wanted: set[int]) -> list[int]:
+    """The places of the nodes that some values depend on."""
+    used, found = set(wanted), []
+    for i in range(len(nodes) - 1, -1, -1):
+        if any(id(out) in used for out in nodes[i].outputs):
+            found.append(i)
+            used.update(id(a) for a in nodes[i].args if type(a) is Symbolic)
+    return found[::-1]
+
+
+def _token(nodes: Sequence[Node], boundary: int, place: int) -> Symbolic | None:
+    """A value of the backward pass that is there when a step begins, and is used by it or later."""
+    made = {id(out): out for node in nodes[boundary:place] for out in node.outputs if out.shape}
+    for node in nodes[place:]:
+        for a in reversed(node.args):
+            if id(a) in made:
+                return made[id(a)]
+    return None
+
+
+def inputs_of(unit: Unit, nodes: Sequence[Node]) -> list[Symbolic]:
+    """The values that a unit starts from."""
+    known = {id(a): a for i in unit.steps for a in nodes[i].args if type(a) is Symbolic}
+    return [known[value] for value in unit.inputs if value in known]
+
+
+def copies(
+    nodes: Sequence[Node], inputs: Sequence[Symbolic], token: Symbolic | None, graph: Graph
+) -> tuple[list[Node], dict[int, Symbolic]]:
+    """Barriers and copies of nodes; and what stands for the values of the originals."""
+    names: dict[int, Symbolic] = {}
+    found = []
+    for value in inputs:
+        names[id(value)] = out = _like(value, graph)
+        found.append(Node("barrier", (value, value if token is None else token), {}, (out,)))
+    for node in nodes:
+        outputs = tuple([_like(out, graph) for out in node.outputs])
+        args = tuple([names.get(id(a), a) if type(a) is Symbolic else a for a in node.args])
+        found.append(Node(node.name, args, node.attrs, outputs))
+        names.update((id(out), copy) for out, copy in zip(node.outputs, outputs, strict=True))
+    return found, names
+
+
+def _like(value: Symbolic, graph: Graph) -> Symbolic:
+    made = Symbolic(graph, value.shape, value.dtype)
+    made.extents = value.extents
+    return made
+
+
+def _rewrite(
+    graph: Graph,
+    boundary: int,
+    copies_before: dict[int, list[Node]],
+    renamed: dict[int, Symbolic],
+) -> None:
+    """Insert copies, and let the nodes of the backward pass take them."""
+    nodes = graph.nodes[:boundary]
+    for node in graph.nodes[boundary:]:
+        nodes += copies_before.get(id(node.outputs[0]), ()) if node.outputs else ()
+        args = tuple([renamed.get(id(a), a) if type(a) is Symbolic else a for a in node.args])
+        nodes.append(node._replace(args=args))
+    graph.replace_nodes(nodes, boundary)
+
