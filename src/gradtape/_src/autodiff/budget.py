@@ -139,10 +139,19 @@ class Budget:
         """What was planned for programs: one for each backward pass in a function, or on lazy arrays."""
         self.set_largest(0)
 
+    def limit_of_call(self) -> int:
+        """The bytes for a call of a function: what is left, rounded down to a half, a quarter, … of the limit, because
+        the function's derivative is traced for each of them.
+        """
+        left, limit = self.limit - self.kept, self.limit
+        while limit > max(left, 1):
+            limit //= 2
+        return limit
+
     def add_plan(self, plan: Any) -> None:
         """A backward pass of a program is within the limit by a plan, or as near as one can get."""
         self.plans.append(plan)
-        self.peak = max(self.peak, plan.peak)
+        self.peak = max(self.peak, self.kept + plan.peak)
         self.dropped += sum(len(unit.replaced) for unit in plan.units)
         self.recomputed += sum(len(unit.steps) for unit in plan.units)
         self.seconds += plan.seconds

@@ -56,6 +56,7 @@ class Recording(Recorder):
     """The records of a tape, the uids it tracks, and the variables among them."""
 
     __slots__ = (
+        "budget",
         "consumed",
         "events",
         "lazy",
@@ -75,6 +76,7 @@ class Recording(Recorder):
         super().__init__()
         self.watch_accessed = watch_accessed
         self.persistent = persistent
+        self.budget: Any = None  # of a tape with `memory_limit`
         self.consumed = False  # a backward pass is freeing the records it has used
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}

@@ -68,6 +68,7 @@ class Recorder(Observer):
     tracked: dict[int, tuple[int, ...]]
     append: Callable[[Any], Any]
     may_raise: bool  # whether some record's rule may raise (user code, singular matrices)
+    budget: Any = None  # of a tape with a memory limit
     persistent: bool = False  # whether several gradients may be computed from the records
     pushes: ClassVar[bool] = False  # whether `append` computes with the outputs of the op, as forward mode does
 

@@ -31,6 +31,7 @@ from gradtape._src.tensor import Tensor, dimensions_shown, is_differentiable
 from gradtape._src.variable import Variable, abstract_value
 
 if TYPE_CHECKING:
+    from gradtape._src.graph.recomputation.calls import Division
     from gradtape._src.graph.traced import Traced
 
 
@@ -44,8 +45,16 @@ class Derivative:
     """
 
     _failure: Exception | None = None  # what tracing the backward pass raised
+    _division: Division | None = None  # which residuals are computed again, with a memory limit
 
-    def __init__(self, traced: Traced, wanted: tuple[int, ...], needs: Sequence[Shape | None], modes: Modes) -> None:
+    def __init__(
+        self,
+        traced: Traced,
+        wanted: tuple[int, ...],
+        needs: Sequence[Shape | None],
+        modes: Modes,
+        limit: int | None = None,
+    ) -> None:
         self.traced = traced
         uids = traced.inner_uids()
         self.wanted = tuple([i for i in wanted if uids[i]])  # a residual without a uid depends on no input
@@ -63,8 +72,28 @@ class Derivative:
         if self.forward:
             self._shapes = {uid: shape for uid, shape in shapes.items() if uid in traced.inner_uids()}
             self._add(ForwardProgram(traced, self.wanted, self._shapes, self._targets(self.residuals)).residuals)
+        if limit is not None and self.backward_programs:
+            self._divide(limit)
         self._positions = {r.key: i for i, r in enumerate(self.residuals)}
         self.program = traced.program(self.residuals)
+
+    @property
+    def plan(self) -> Any:
+        """With a memory limit, what is computed again."""
+        return None if self._division is None else self._division.plan
+
+    def _divide(self, limit: int) -> None:
+        """Compute residuals again in the second programs, so that the peak of both is within a limit."""
+        from gradtape._src.graph.recomputation.calls import Division
+
+        (second,) = self.backward_programs.values()
+        self._division = division = Division(self.traced, second, self.residuals, limit)
+        if not division.parts:
+            return
+        gone = frozenset().union(*[part.replaced for part in division.parts])
+        self.residuals = [r for r in self.residuals if id(r.symbol) not in gone]
+        division.apply(second)
+        self._add(second.residuals)
 
     def _try_to_add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
         """Add them. Within a trace, an error of a custom gradient is raised when a gradient is computed."""
@@ -219,9 +248,10 @@ class Derivative:
             known = dict(zip([traced.inner_uids()[i] for i in source_inputs], shapes, strict=True))
             seeds = [tensors[i] for i in present]
             with _after_the_first_program():
-                found = self.backward_programs[key] = BackwardProgram(
-                    traced, seeds, source_inputs, known, rows, connected
-                )
+                found = BackwardProgram(traced, seeds, source_inputs, known, rows, connected)
+                if self._division is not None:
+                    self._division.apply(found)
+                self.backward_programs[key] = found
         return found, list(present)
 
     def gradients(
@@ -377,8 +407,14 @@ class BackwardProgram:
                 else None
                 for i, uid, c in zip(source_inputs, sources, results, strict=True)
             ]
-        self.residuals, inputs = _residuals(traced, graph, outputs)
-        self.traced = traced.derived(graph, trace, [*inputs, *upstream], outputs)
+        self.first, self.upstream, self._outputs = traced, upstream, outputs
+        self._graph, self._trace = graph, trace
+        self.collect_residuals()
+
+    def collect_residuals(self) -> None:
+        """Find out what it takes from the first program."""
+        self.residuals, inputs = _residuals(self.first, self._graph, self._outputs)
+        self.traced = self.first.derived(self._graph, self._trace, [*inputs, *self.upstream], self._outputs)
 
 
 def _take_sizes(graph: Graph, first: Graph) -> None:

@@ -83,7 +83,7 @@ class Traced:
         if graph.polymorphic and graph.outer is None and graph.first is None:
             for i, symbol in enumerate(self.symbols):
                 self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
-        self.derivatives: dict[tuple[tuple[int, ...], Modes], Derivative] = {}
+        self.derivatives: dict[tuple[tuple[int, ...], Modes, int | None], Derivative] = {}
         self._building = forks.rlock()
 
     # -- calling -----------------------------------------------------------------------------------------------------
@@ -115,9 +115,13 @@ class Traced:
             if wanted:
                 record(recorders, ACROSS_PROCESSES, uids, tuple(found), (), {})
             return found
-        derivative = self.derivative(wanted, modes=modes_of(recorders))
         several = len(recorders) > 1
         higher = several or recorders[0].persistent  # TensorFlow then prepares for derivatives of higher order
+        budget = None if higher else recorders[0].budget
+        limit = None if budget is None or not self._has_plans else budget.limit_of_call()
+        derivative = self.derivative(wanted, modes=modes_of(recorders), limit=limit)
+        if derivative.plan is not None:
+            budget.add_plan(derivative.plan)
         if several and self.graph.needs_numpy:
             derivative.check_second()  # while the code can still run eagerly instead
         results = self.run(derivative.program, [t.array for t in tensors], host, sizes, variable_args)
@@ -214,6 +218,11 @@ class Traced:
         found = self.program([])
         found.may_divide = self.graph.replicas is not None
         return found
+
+    @property
+    def _has_plans(self) -> bool:
+        """Whether a memory limit can be kept: sizes are known, and one device runs it."""
+        return not (self.graph.polymorphic or self.graph.needs_numpy or self.graph.replicas is not None)
 
     @property
     def _crosses_processes(self) -> bool:
@@ -396,20 +405,26 @@ class Traced:
 
     # -- derivatives -------------------------------------------------------------------------------------------------
     def derivative(
-        self, wanted: tuple[int, ...], needs: Sequence[Shape | None] = (), modes: Modes = REVERSE
+        self,
+        wanted: tuple[int, ...],
+        needs: Sequence[Shape | None] = (),
+        modes: Modes = REVERSE,
+        limit: int | None = None,
     ) -> Derivative:
         """What is needed to differentiate by some of the inputs: positions in arguments, then captured values.
 
-        `needs` are shapes of the inputs, where the caller knows them.
+        `needs` are shapes of the inputs, where the caller knows them. With a `limit` residuals are computed again, so
+        that the programs need no more bytes.
         """
-        found = self.derivatives.get((wanted, modes))
+        key = (wanted, modes, limit)
+        found = self.derivatives.get(key)
         if found is None:
             self._refuse_across_processes("The derivative of a function")
             with self._building:
-                found = self.derivatives.get((wanted, modes))
+                found = self.derivatives.get(key)
                 if found is None:
                     try:
-                        found = self.derivatives[wanted, modes] = Derivative(self, wanted, needs, modes)
+                        found = self.derivatives[key] = Derivative(self, wanted, needs, modes, limit)
                     except (Exception, NeedsEagerError) as error:
                         if self.graph.needs_numpy and isinstance(error, Exception) and not is_interrupt(error):
                             raise NeedsEagerError(error) from error

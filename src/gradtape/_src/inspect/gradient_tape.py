@@ -310,6 +310,7 @@ class GradientTape(Tape):
             graph = current_graph()
             if graph is None:
                 self._budget.attach(recording)
+                recording.budget = self._budget
             else:
                 self._check_plannable(graph)
         if "profile" in self.options:

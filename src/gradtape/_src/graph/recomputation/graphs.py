@@ -93,14 +93,21 @@ def inputs_of(unit: Unit, nodes: Sequence[Node]) -> list[Symbolic]:
 
 
 def copies(
-    nodes: Sequence[Node], inputs: Sequence[Symbolic], token: Symbolic | None, graph: Graph
+    nodes: Sequence[Node],
+    inputs: Sequence[Symbolic],
+    token: Symbolic | None,
+    graph: Graph,
+    inside: dict[int, Symbolic] = {},  # noqa: B006 - nothing writes to it
 ) -> tuple[list[Node], dict[int, Symbolic]]:
-    """Barriers and copies of nodes; and what stands for the values of the originals."""
+    """Barriers and copies of nodes; and what stands for the values of the originals. `inside` are the inputs of the
+    graph that values of another one are.
+    """
     names: dict[int, Symbolic] = {}
     found = []
     for value in inputs:
         names[id(value)] = out = _like(value, graph)
-        found.append(Node("barrier", (value, value if token is None else token), {}, (out,)))
+        own = inside.get(id(value), value)
+        found.append(Node("barrier", (own, own if token is None else token), {}, (out,)))
     for node in nodes:
         outputs = tuple([_like(out, graph) for out in node.outputs])
         args = tuple([names.get(id(a), a) if type(a) is Symbolic else a for a in node.args])

@@ -11,7 +11,7 @@ plan that fits is taken.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -81,12 +81,18 @@ class Plan:
 class Program:
     """A forward and a backward pass: steps, the first of the backward pass, bytes by value, and what stays to the end.
 
-    Values that no step computes are inputs, which are there anyway.
+    Values that no step computes are inputs, which are there anyway, but may have a price where they would be copied.
     """
 
     def __init__(
-        self, steps: Sequence[Step], boundary: int, sizes: dict[int, int], results: Iterable[int]
+        self,
+        steps: Sequence[Step],
+        boundary: int,
+        sizes: dict[int, int],
+        results: Iterable[int],
+        prices: Mapping[int, int] = {},  # noqa: B006 - nothing writes to it
     ) -> None:
+        self._prices = prices
         self.steps, self.boundary, self.sizes = list(steps), boundary, sizes
         self.maker = {out: i for i, step in enumerate(self.steps) for out in step.outputs}
         self.root: dict[int, int] = {}
@@ -235,7 +241,9 @@ class Program:
         """The bytes that saving a value takes: none for inputs, and for what is saved anyway."""
         root = self.root.get(value, value)
         made = self.maker.get(root)
-        if made is None or (root in self.crossing and self.last_forward[root] >= end):
+        if made is None:
+            return self._prices.get(root, 0)
+        if root in self.crossing and self.last_forward[root] >= end:
             return 0
         return 0 if made < start and root in self.crossing else self.sizes.get(root, 0)
 
