@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from gradtape._src.autodiff.host_values import HostValues, Several
 from gradtape._src.autodiff.recording import Recording
 from gradtape._src.autodiff.segments import (
     Segment,
@@ -112,7 +113,9 @@ class Budget:
     """The segments of one tape, and how much of their values is kept."""
 
     def __init__(self, limit: int, spill: str | None) -> None:
-        self.limit, self.spill = limit, spill
+        self.limit = limit
+        self.spill = spill
+        self.to_files = spill == "disk"
         self.kept = self.peak = self.dropped = self.recomputed = self.spilled = 0
         self.seconds = 0.0
         self.arrays: dict[int, Any] = {}
@@ -138,6 +141,10 @@ class Budget:
         self.plans: list[Any] = []
         """What was planned for programs: one for each backward pass in a function, or on lazy arrays."""
         self.set_largest(0)
+
+    def on_device(self, nbytes: int) -> None:
+        """So many bytes are saved on a device."""
+        self.peak = max(self.peak, self.kept + nbytes)
 
     def limit_of_call(self) -> int:
         """The bytes for a call of a function: what is left, rounded down to a half, a quarter, … of the limit, because
@@ -173,7 +180,10 @@ class Budget:
             existing.seal_all()
         attached = _Attached(self, recording)
         self._attached = [*[ref for ref in self._attached if ref() is not None], weakref.ref(attached)]
-        recording.observe(attached)
+        if self.spill == "host":
+            recording.observe(Several(HostValues(self, recording), attached))
+        else:
+            recording.observe(attached)
 
     def _existing(self) -> list[_Attached]:
         return [attached for ref in self._attached if (attached := ref()) is not None and attached.records]
@@ -317,7 +327,7 @@ class Budget:
         if not segment.is_dropped:
             nbytes = sum(self._unused_after(segment, segment.end).values())
             seconds = segment.seconds
-            if self.spill is not None:
+            if self.to_files:
                 nbytes += sum(segment.data.values())
                 seconds = min(seconds, nbytes / DISK_SPEED)
             segment.score = seconds / nbytes if nbytes else 0.0
@@ -337,7 +347,7 @@ class Budget:
         segment = self._segments[place]
         unused = self._unused_after(segment, segment.end)
         nbytes = sum(unused.values())
-        if self.spill is not None:
+        if self.to_files:
             self._spill(segment, [*unused] if nbytes < segment.seconds * DISK_SPEED else [])
         for attached in self._existing():
             segment.records = self._with_placeholders(segment, attached.records)
@@ -613,7 +623,7 @@ class _Attached(Observer):
         uid, array, budget = tensor.uid, tensor.array, self._budget
         if uid in self._roots:
             return uid if budget.roots.setdefault(uid, array) is array else array
-        is_in_file = is_saved and budget.spill is not None and uid != CONSTANT  # or will be
+        is_in_file = is_saved and budget.to_files and uid != CONSTANT  # or will be
         return uid if is_in_file or uid in self._window.inside or uid in self._inputs else array
 
     # -- segments ------------------------------------------------------------------------------------------------------

@@ -374,8 +374,8 @@ def budget_of(limit: Any, spill: Any, options: Mapping[str, Any]) -> Any:
     """The budget of a tape with `memory_limit`."""
     from gradtape._src.autodiff.budget import Budget, parse_limit
 
-    if spill not in (None, "disk"):
-        raise ValueError(f"spill must be None or 'disk'; received {spill!r}.")
+    if spill not in (None, "disk", "host"):
+        raise ValueError(f"spill must be None, 'disk' or 'host'; received {spill!r}.")
     if limit is None:
         raise ValueError("spill needs a memory_limit, such as memory_limit='2GB'.")
     for name in ("profile", "check_numerics", "graph"):

@@ -120,7 +120,7 @@ class Traced:
         budget = None if higher else recorders[0].budget
         limit = None if budget is None or not self._has_plans else budget.limit_of_call()
         derivative = self.derivative(wanted, modes=modes_of(recorders), limit=limit)
-        if derivative.plan is not None:
+        if budget is not None and derivative.plan is not None:
             budget.add_plan(derivative.plan)
         if several and self.graph.needs_numpy:
             derivative.check_second()  # while the code can still run eagerly instead

@@ -9,7 +9,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from gradtape._src.arrays.dimensions import UnknownDimensionError
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.autodiff.recording import Recording
@@ -312,7 +311,7 @@ class GradientTape(Tape):
                 self._budget.attach(recording)
                 recording.budget = self._budget
             else:
-                self._check_plannable(graph)
+                _limits().check_plannable(graph, self._budget)
         if "profile" in self.options:
             from gradtape._src.inspect.profile import Profiler
 
@@ -332,17 +331,6 @@ class GradientTape(Tape):
 
             self._op_logger = OpLogger()
 
-    def _check_plannable(self, graph: Any) -> None:
-        """Refuse a memory limit in a graph whose sizes are not known."""
-        if self._budget.spill is not None:
-            raise NeedsEagerError(RuntimeError("GradientTape(spill=…) writes values while the program runs."))
-        if graph.polymorphic and not graph.root.dynamic_sizes:
-            raise UnknownDimensionError("GradientTape(memory_limit=…) needs the sizes of all dimensions.")
-        if graph.needs_numpy:
-            raise NeedsEagerError(
-                RuntimeError("GradientTape(memory_limit=…) cannot plan a program whose shapes depend on values.")
-            )
-
     def _backward(
         self,
         recording: Recording,
@@ -354,9 +342,7 @@ class GradientTape(Tape):
     ) -> dict[int, Any]:
         if self._budget is None:
             return super()._backward(recording, cotangents, sources, traced, last=last)
-        from gradtape._src.inspect.limits import planning
-
-        with planning(self._budget) as results:
+        with _limits().planning(self._budget) as results:
             found = super()._backward(recording, cotangents, sources, traced, last=last)
             results.extend(found.values())
         return found
@@ -397,3 +383,9 @@ class GradientTape(Tape):
             from gradtape._src.inspect.explain import report
 
             report(self, method, targets, sources, lost)
+
+
+def _limits() -> Any:
+    from gradtape._src.inspect import limits
+
+    return limits

@@ -6,12 +6,29 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.dimensions import UnknownDimensionError
 from gradtape._src.arrays.lazy.trace import current_trace
-from gradtape._src.arrays.symbolic import current_graph
+from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, current_graph
 from gradtape._src.autodiff.budget import Budget
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
+
+
+def check_plannable(graph: Graph, budget: Budget) -> None:
+    """Refuse a limit in a graph whose sizes are not known, and files: then the function is traced in another way, or
+    runs eagerly, within the limit.
+    """
+    if budget.spill is not None:
+        raise NeedsEagerError(RuntimeError("GradientTape(spill=…) moves values while the program runs."))
+    if graph.needs_numpy:
+        raise NeedsEagerError(
+            RuntimeError(
+                "GradientTape(memory_limit=…) cannot plan strings or shapes that depend on values."
+            )
+        )
+    if graph.polymorphic:
+        raise UnknownDimensionError("GradientTape(memory_limit=…) needs the sizes of all dimensions.")
 
 
 @contextmanager
@@ -24,10 +41,11 @@ def planning(budget: Budget) -> Iterator[list[Any]]:
     if graph is not None:
         from gradtape._src.graph.recomputation import graphs
 
+        check_plannable(graph, budget)
         boundary = len(graph.nodes)
         yield results
         budget.add_plan(graphs.recompute(graph, boundary, arrays_in(results), budget.limit))
-    elif current_trace() is not None:
+    elif budget.spill is None and current_trace() is not None:
         from gradtape._src.graph.recomputation import traces
 
         begun = traces.begin()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradtape._src.core.tape import Record
 from gradtape._src.inspect import events
 from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.inspect.op_table import Holding, holdings_of
-from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text
+from gradtape._src.inspect.tables import Column, Report, Table, bytes_text, line_text, plural, shape_text, time_text
 
 if TYPE_CHECKING:
     from gradtape._src.autodiff.budget import Outcome
@@ -50,6 +50,8 @@ class MemoryReport(Report):
         self.limit: Outcome | None = None if tape._budget is None else tape._budget.outcome
         """With `memory_limit`: bytes kept and their peak, how many values were dropped and ops run again, and for how
         long."""
+        self.plans: list[Any] = [] if tape._budget is None else list(tape._budget.plans)
+        """With `memory_limit`, in functions, around their calls and on lazy arrays: what is recomputed in programs."""
         records = [] if tape._recording is None else tape._recording.records
         self.records = len(records)
         self.saved = sum(h.nbytes for h in self.holdings if not _is_elsewhere(h))
@@ -76,7 +78,8 @@ class MemoryReport(Report):
             remarks = [f"The tape keeps nothing: it is {self._state}."]
         if self.limit is not None:
             remarks.append(_limit_text(self.limit))
-        tables = [_table("Memory by op", "op", self.by_op, [] if self.by_line else remarks)]
+        tables = [_plan_table(self.plans)] if self.plans else []
+        tables.append(_table("Memory by op", "op", self.by_op, [] if self.by_line else remarks))
         if self.by_line:
             tables.append(_table("Memory by line", "line", self.by_line, []))
         largest = sorted((h for h in self.holdings if not _is_elsewhere(h)), key=lambda h: -h.nbytes)[:5]
@@ -112,6 +115,24 @@ def _limit_text(limit: Outcome) -> str:
     kept, dropped = bytes_text(limit.peak), plural(limit.dropped, "value")
     again = f"{plural(limit.recomputed, 'op')} recomputed in {limit.seconds:.2f} s"
     return f"The limit is {bytes_text(limit.limit)}; at most {kept} were kept, {dropped} dropped, {again}{spilled}."
+
+
+def _plan_table(plans: Sequence[Any]) -> Table:
+    """What backward passes in programs recompute, and the peak that is predicted."""
+    columns = [Column(name, True) for name in ("without limit", "predicted peak", "saved", "recomputed", "estimate")]
+    cells = [
+        [
+            bytes_text(plan.unlimited),
+            bytes_text(plan.peak),
+            bytes_text(plan.saved),
+            plural(sum(len(unit.steps) for unit in plan.units), "op"),
+            time_text(plan.seconds * 1e9),
+        ]
+        for plan in plans
+    ]
+    missed = [plan for plan in plans if plan.peak > plan.limit]
+    remarks = [f"No plan was found for {bytes_text(p.limit)}: {bytes_text(p.peak)} is the least." for p in missed]
+    return Table("Recomputation in programs", columns, cells, remarks)
 
 
 def _is_elsewhere(held: Holding) -> bool:

@@ -135,4 +135,3 @@ def _rewrite(
         args = tuple([renamed.get(id(a), a) if type(a) is Symbolic else a for a in node.args])
         nodes.append(node._replace(args=args))
     graph.replace_nodes(nodes, boundary)
-

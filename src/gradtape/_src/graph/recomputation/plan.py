@@ -90,7 +90,7 @@ class Program:
         boundary: int,
         sizes: dict[int, int],
         results: Iterable[int],
-        prices: Mapping[int, int] = {},  # noqa: B006 - nothing writes to it
+        prices: Mapping[int, int] = {},
     ) -> None:
         self._prices = prices
         self.steps, self.boundary, self.sizes = list(steps), boundary, sizes

@@ -56,18 +56,18 @@ def _planned(
     first = sum(i < boundary for i in places)
     speed = PROCESSOR if trace.device is None or trace.device.platform == "cpu" else ACCELERATOR
     steps = [_step(codes[i], speed) for i in places]
-    sizes = {n: spec.nbytes for i in places for n, spec in zip(_outputs(codes[i]), _kind(codes[i]).outputs, strict=True)}
+    sizes = {
+        n: spec.nbytes for i in places for n, spec in zip(_outputs(codes[i]), _kind(codes[i]).outputs, strict=True)
+    }
     order = sunk(steps, first)
     plan = Program([steps[i] for i in order], first, sizes, wanted).plan(limit)
     ordered = [codes[places[i]] for i in order]
     return plan, _rewritten(plan, ordered, codes, first, boundary) if plan.units else []
 
 
-def _rewritten(
-    plan: Plan, ordered: Sequence[Code], codes: Sequence[Code], first: int, boundary: int
-) -> list[Code]:
+def _rewritten(plan: Plan, ordered: Sequence[Code], codes: Sequence[Code], first: int, boundary: int) -> list[Code]:
     """The codes of the backward pass, with copies. Copies have numbers from the number of all results on."""
-    specs = {n: spec for code in codes for n, spec in zip(_outputs(code), _kind(code).outputs, strict=True)}
+    specs = dict(result for code in codes for result in _results(code))
     feeds = {
         n: spec
         for code in codes
@@ -135,6 +135,10 @@ def _outputs(code: Code) -> Code:
     return code[len(code) - len(_kind(code).outputs) :]
 
 
+def _results(code: Code) -> Iterable[tuple[int, Spec]]:
+    return zip(_outputs(code), _kind(code).outputs, strict=True)
+
+
 def _step(code: Code, speed: Speed) -> Step:
     kind = _kind(code)
     operands = [spec for spec in kind.operands if type(spec) is Spec]
@@ -154,7 +158,5 @@ def _needed(codes: Sequence[Code], wanted: set[int]) -> list[int]:
 
 def _token(ordered: Sequence[Code], boundary: int, place: int) -> int | None:
     """A result of the backward pass that is there when a step begins, and is used by it or later."""
-    made = {
-        n for code in ordered[boundary:place] for n, s in zip(_outputs(code), _kind(code).outputs, strict=True) if s.shape
-    }
+    made = {n for code in ordered[boundary:place] for n, spec in _results(code) if spec.shape}
     return next((n for code in ordered[place:] for n in reversed(_inputs(code)) if n in made), None)

@@ -1,0 +1,555 @@
+"""A memory limit in functions, around their calls and on lazy arrays: programs recompute values, and change no bit."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from op_table import ROWS
+from random_programs import programs
+from test_budget import convolutions, gradients, lstm, rnn, two_chains
+
+import gradtape as tf
+from gradtape._src.arrays.lazy.programs import forget_programs
+from gradtape._src.autodiff import host_values
+from gradtape._src.devices import get_graph_mode, is_jax_array
+from gradtape._src.graph.recomputation import traces
+from gradtape._src.graph.recomputation.min_cut import Network
+from gradtape._src.graph.recomputation.plan import Plan, Program
+
+
+def in_function(program: tuple[Any, list[Any]], **options: Any) -> tuple[Any, list[Any]]:
+    """A function with the tape inside, and a list that has the tape once it is traced."""
+    loss, variables = program
+    tapes = []
+
+    def step() -> Any:
+        with tf.GradientTape(**options) as tape:
+            y = loss()
+        tapes.append(tape)
+        return tape.gradient(y, variables)
+
+    return tf.function(step), tapes
+
+
+def bits(tensors: Any) -> list[bytes]:
+    return [np.asarray(tf.convert_to_tensor(t)).tobytes() for t in tensors]
+
+
+def numpy_peak(function: Any) -> int:
+    program = function.get_concrete_function()._traced.plain
+    program.on_numpy  # noqa: B018 - it writes the code
+    return program.executable.peak
+
+
+PROGRAMS = {"rnn": rnn(40), "residual": convolutions(20), "lstm": lstm(16), "two chains": two_chains(40)}
+
+
+# -- inside of functions -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_in_functions_are_equal_to_the_bit(name):
+    program = PROGRAMS[name]
+    whole, tapes = in_function(program, memory_limit="1GB")
+    expected = bits(whole())
+    (plan,) = tapes[0].memory_report().plans
+    assert plan.peak == plan.unlimited
+    assert not plan.units
+    peaks = []
+    for divisor in (2, 4):
+        limit = plan.unlimited // divisor
+        function, tapes = in_function(program, memory_limit=limit)
+        for _ in range(3):  # node by node, as straight-line code
+            assert bits(function()) == expected
+        report = tapes[0].memory_report()
+        assert report.plans[0].peak <= limit * (1 if divisor == 2 else 1.5)
+        assert report.limit.recomputed > 0
+        assert numpy_peak(function) <= report.plans[0].peak
+        peaks.append(numpy_peak(function))
+    assert peaks[1] < peaks[0] < numpy_peak(whole)
+
+
+def test_the_report_shows_the_plan():
+    function, tapes = in_function(rnn(60), memory_limit=200_000)
+    function()
+    text = str(tapes[0].memory_report())
+    assert "Recomputation in programs" in text
+    assert "No plan was found" not in text
+    function, tapes = in_function(rnn(60), memory_limit=1000)
+    function()
+    assert "No plan was found for 1000 B" in str(tapes[0].memory_report())
+
+
+def test_the_peak_is_really_lower():
+    program = rnn(60, 96)
+    peaks = []
+    for options in ({}, {"memory_limit": 1_000_000}):
+        function, _ = in_function(program, **options)
+        for _ in range(3):
+            function()
+        gc.collect()
+        tracemalloc.start()
+        function()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1_100_000 < peaks[0] / 2
+
+
+def test_barriers_keep_xla_from_merging():
+    loss, variables = rnn(24, 32)
+    found = []
+    for limit in ("1GB", 40_000):
+
+        @tf.function(jit_compile=True)
+        def step(limit: Any = limit) -> Any:
+            with tf.GradientTape(memory_limit=limit) as tape:
+                y = loss()
+            return tape.gradient(y, variables)
+
+        text = step.experimental_get_compiler_ir()(stage="stablehlo")
+        found.append((step(), text.count("optimization_barrier"), text.count("dot_general")))
+    (expected, barriers, products), (limited, more_barriers, more_products) = found
+    assert barriers == 0
+    assert more_barriers > 5
+    assert more_products > products + 10
+    for e, f in zip(expected, limited, strict=True):
+        np.testing.assert_allclose(e, f, rtol=1e-5, atol=1e-5)
+
+
+def test_random_numbers_are_drawn_once():
+    x = tf.Variable(tf.ones((64, 64)))
+
+    def loss() -> Any:
+        h = x * 1.0
+        for _ in range(12):
+            h = tf.nn.dropout(tf.tanh(h), 0.5)
+        return tf.reduce_sum(h)
+
+    results, draws = [], []
+    for limit in ("1GB", 80_000):
+        tf.random.set_seed(3)
+        function, tapes = in_function((loss, [x]), memory_limit=limit)
+        results.append(bits(function()))
+        names = [node.name for node in function.get_concrete_function().graph.nodes]
+        draws.append(sum(name.startswith("random") for name in names))
+    assert results[0] == results[1]
+    assert draws[0] == draws[1] > 0
+    assert tapes[0].memory_report().limit.recomputed > 0
+
+
+def test_side_effects_happen_once():
+    x, count = tf.Variable(np.full((64, 64), 0.5, "f")), tf.Variable(0)
+    calls = []
+
+    def note(value: Any) -> Any:
+        calls.append(1)
+        return value
+
+    @tf.custom_gradient
+    def doubled(x: Any) -> Any:
+        return 2.0 * x, lambda g: g * 3.0
+
+    def loss() -> Any:
+        h = x * 1.0
+        for i in range(10):
+            h = tf.tanh(doubled(h))
+            if i == 4:
+                h = tf.ensure_shape(tf.py_function(note, [h], tf.float32), h.shape)
+                count.assign_add(1)
+        return tf.reduce_sum(h)
+
+    results = []
+    for limit in ("1GB", 60_000):
+        function, tapes = in_function((loss, [x]), memory_limit=limit)
+        function()  # which may run the code eagerly
+        calls.clear()
+        count.assign(0)
+        results.append(bits(function()))
+        assert (len(calls), int(count)) == (1, 1)
+    assert results[0] == results[1]
+    assert tapes[0].memory_report().limit.recomputed > 0
+
+
+@pytest.mark.parametrize("limit", [1, 3_000])
+def test_second_order_and_jacobians_in_functions(limit):
+    loss, (w, b) = rnn(8, width=5)
+
+    def hessian(**options: Any) -> Any:
+        with tf.GradientTape(**options) as tape:
+            y = loss()
+        return tape.hessian(y, [b])[0]
+
+    def jacobian(**options: Any) -> Any:
+        with tf.GradientTape(**options) as tape:
+            y = tf.stack([loss(), 2.0 * loss()])
+        return [tape.jacobian(y, b)]
+
+    def forward(**options: Any) -> Any:
+        with tf.GradientTape(**options) as tape:
+            y = loss()
+        return [tape.jvp(y, [b], [tf.ones_like(b)])]
+
+    def hvp(**options: Any) -> Any:
+        with tf.GradientTape(**options) as tape:
+            y = loss()
+        return tape.hvp(y, [w, b], [tf.ones_like(w), tf.ones_like(b)])
+
+    def nested(**options: Any) -> Any:
+        with tf.GradientTape(persistent=True, **options) as outer:
+            with tf.GradientTape(**options) as inner:
+                y = loss()
+            total = sum(tf.reduce_sum(g * g) for g in inner.gradient(y, [w, b]))
+        return [*outer.gradient(total, [w, b]), *outer.gradient(total, [b])]
+
+    for call in (hessian, jacobian, forward, hvp, nested):
+        assert bits(tf.function(call)()) == bits(tf.function(call)(memory_limit=limit)), call.__name__
+
+
+def test_the_outer_tape_keeps_the_limit_too():
+    loss, variables = rnn(40)
+    tapes = []
+
+    @tf.function
+    def second(limit: Any) -> Any:
+        with tf.GradientTape(memory_limit=limit) as outer:
+            with tf.GradientTape(memory_limit=limit) as inner:
+                y = loss()
+            total = sum(tf.reduce_sum(g * g) for g in inner.gradient(y, variables))
+        found = outer.gradient(total, variables)
+        tapes.append(outer)
+        return found
+
+    expected = bits(second("1GB"))
+    unlimited = tapes[0].memory_report().plans[0].unlimited
+    limit = unlimited * 3 // 5
+    assert bits(second(limit)) == expected
+    plan = tapes[-1].memory_report().plans[0]
+    assert plan.peak <= limit
+
+
+@pytest.mark.parametrize("form", ["while_loop", "scan", "cond"])
+def test_branches_and_loops(form):
+    w = tf.Variable(np.linspace(-0.4, 0.4, 256, dtype="f").reshape(16, 16))
+
+    def loss() -> Any:
+        h = w * 1.0
+        for _ in range(6):
+            h = tf.tanh(h @ w)
+            if form == "while_loop":
+                _, h = tf.while_loop(lambda i, h: i < 5, lambda i, h: (i + 1, tf.sin(h @ w)), (0, h))
+            elif form == "scan":
+                h = tf.scan(lambda a, x: tf.sin(a @ w) + x, tf.stack([h, h, h]), h)[-1]
+            else:
+                h = tf.cond(tf.reduce_sum(h) > 0, lambda h=h: tf.sin(h @ w), lambda h=h: tf.cos(h @ w))
+        return tf.reduce_sum(h * h)
+
+    whole, tapes = in_function((loss, [w]), memory_limit="1GB")
+    expected = bits(whole())
+    unlimited = tapes[0].memory_report().plans[0].unlimited
+    function, tapes = in_function((loss, [w]), memory_limit=unlimited // 2)
+    for _ in range(3):
+        assert bits(function()) == expected
+    (plan,) = tapes[0].memory_report().plans
+    assert plan.units
+    assert plan.peak <= unlimited * 3 // 4
+
+
+def test_inside_of_the_body_of_a_loop():
+    w = tf.Variable(np.linspace(-0.4, 0.4, 256, dtype="f").reshape(16, 16))
+
+    def descend(limit: Any) -> Any:
+        def body(i: Any, x: Any) -> Any:
+            with tf.GradientTape(memory_limit=limit) as tape:
+                tape.watch(x)
+                h = x
+                for _ in range(12):
+                    h = tf.tanh(h @ w)
+                y = tf.reduce_sum(h * h)
+            return i + 1, x - 0.1 * tape.gradient(y, x)
+
+        return tf.while_loop(lambda i, x: i < 4, body, (0, tf.identity(w)))[1]
+
+    assert bits([tf.function(descend)("1GB")]) == bits([tf.function(descend)(6_000)])
+
+
+def test_unknown_sizes_are_known_in_the_end():
+    w = tf.Variable(np.linspace(-0.4, 0.4, 256, dtype="f").reshape(16, 16))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 16])])
+    def step(x: Any) -> Any:
+        with tf.GradientTape(memory_limit=4_000) as tape:
+            h = x
+            for _ in range(12):
+                h = tf.tanh(h @ w)
+            y = tf.reduce_sum(h)
+        return tape.gradient(y, w)
+
+    for rows in (3, 5):
+        x = tf.constant(np.ones((rows, 16), "f"))
+        with tf.GradientTape() as tape:
+            h = x
+            for _ in range(12):
+                h = tf.tanh(h @ w)
+            y = tf.reduce_sum(h)
+        assert bits([step(x)]) == bits([tape.gradient(y, w)])
+
+
+@settings(deadline=None, max_examples=6)
+@given(example=programs())
+def test_random_programs_in_functions(example):
+    function, args = example
+    tensors = [tf.constant(np.asarray(a, "float32")) for a in args]
+
+    def run(limit: Any) -> list[bytes]:
+        @tf.function
+        def compute(*tensors: Any) -> Any:
+            with tf.GradientTape(memory_limit=limit) as tape:
+                tape.watch(tensors)
+                y = function(*tensors)
+            return tape.gradient(y, tensors, unconnected_gradients="zero")
+
+        return bits(compute(*tensors))
+
+    assert run("1GB") == run(600)
+
+
+@pytest.mark.slow
+def test_every_primitive_in_functions(monkeypatch):
+    """With as much recomputation as there can be, whether it helps or not."""
+
+    def everything(self: Program, limit: int) -> Plan:
+        if limit > 1:
+            return Plan(limit, 1, 1)
+        units = [self.choices(*segment)[-1].unit for segment in self.segments(4)]
+        return Plan(limit, 1, 1, units=[unit for unit in units if unit is not None])
+
+    monkeypatch.setattr(Program, "plan", everything)
+    recomputed = 0
+    for row in ROWS.values():
+        if not row.differentiable or row.error is not None or row.name in ("custom_gradient", "numpy_function"):
+            continue
+        sample = row.samples[0]
+
+        def run(limit: Any, row: Any = row, sample: Any = sample) -> list[bytes]:
+            nonlocal recomputed
+            sources = [tf.constant(a) for a in sample.args]
+
+            @tf.function
+            def compute(*sources: Any) -> Any:
+                nonlocal recomputed
+                floating = [s for s in sources if s.dtype.is_floating]
+                with tf.GradientTape(memory_limit=limit) as tape:
+                    tape.watch(floating)
+                    inputs = [s * 1.0 if s.dtype.is_floating else s for s in sources]
+                    outputs = [y for y in tf.nest.flatten(row.call(*inputs, **sample.attrs)) if y.dtype.is_floating]
+                    outputs = [y * y for y in outputs]
+                found = tape.gradient(outputs, floating, unconnected_gradients="zero") if outputs else []
+                recomputed += tape.memory_report().limit.recomputed > 0
+                return [tf.convert_to_tensor(g) for g in found]
+
+            return bits(compute(*sources))
+
+        assert run("1GB") == run(1), row.name
+    assert recomputed > 100
+
+
+# -- around calls of functions -----------------------------------------------------------------------------------------
+def around(function: Any, variables: list[Any], **options: Any) -> tuple[list[bytes], Any]:
+    with tf.GradientTape(**options) as tape:
+        y = function()
+    return bits(tape.gradient(y, variables)), tape
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_calls_of_functions_keep_the_limit(name):
+    loss, variables = PROGRAMS[name]
+    function = tf.function(loss)
+    expected, tape = around(function, variables, memory_limit="1GB")
+    (plan,) = tape.memory_report().plans
+    for divisor in (2, 4):
+        limit = plan.unlimited // divisor
+        for _ in range(3):
+            found, tape = around(function, variables, memory_limit=limit)
+            assert found == expected
+        (limited,) = tape.memory_report().plans
+        assert limited.peak <= limit * (1 if divisor == 2 else 1.5)
+        assert limited.saved < plan.saved
+
+
+def test_the_peak_of_calls_is_really_lower():
+    loss, variables = rnn(60, 96)
+    function = tf.function(loss)
+    peaks = []
+    for options in ({}, {"memory_limit": 1_200_000}):
+        for _ in range(3):
+            around(function, variables, **options)
+        gc.collect()
+        tracemalloc.start()
+        around(function, variables, **options)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1_200_000 * 1.15 < peaks[0]
+
+
+def test_several_calls_share_the_limit():
+    loss, variables = rnn(20)
+    function = tf.function(loss)
+
+    def total(**options: Any) -> tuple[list[bytes], Any]:
+        with tf.GradientTape(**options) as tape:
+            y = function() + function() + function()
+        return bits(tape.gradient(y, variables)), tape
+
+    expected, tape = total(memory_limit="1GB")
+    plans = tape.memory_report().plans
+    limit = sum(plan.saved for plan in plans) * 2 // 3
+    found, tape = total(memory_limit=limit)
+    assert found == expected
+    assert sum(plan.saved for plan in tape.memory_report().plans) <= limit
+
+
+@pytest.mark.parametrize("name", ["rnn", "residual"])
+def test_other_passes_around_calls(name):
+    loss, variables = PROGRAMS[name]
+    function = tf.function(loss)
+
+    def rows(**options: Any) -> Any:
+        with tf.GradientTape(**options) as tape:
+            y = tf.stack([function(), 2.0 * function()])
+        return [tape.jacobian(y, variables[0])]
+
+    def second(**options: Any) -> Any:
+        with tf.GradientTape(**options) as outer:
+            with tf.GradientTape(**options) as inner:
+                y = function()
+            total = sum(tf.reduce_sum(g * g) for g in inner.gradient(y, variables))
+        return outer.gradient(total, variables)
+
+    def seeds(**options: Any) -> Any:
+        """Derivatives with respect to the cotangent, of a tape that begins after the call."""
+        seed = tf.constant(2.0)
+        with tf.GradientTape(**options) as inner:
+            y = function()
+        with tf.GradientTape() as outer:
+            outer.watch(seed)
+            total = sum(tf.reduce_sum(g * g) for g in inner.gradient(y, variables, output_gradients=seed))
+        return [outer.gradient(total, seed)]
+
+    def persistent(**options: Any) -> Any:
+        with tf.GradientTape(persistent=True, **options) as tape:
+            y = function()
+        return [*tape.gradient(y, variables), *tape.gradient(y, variables)]
+
+    for call in (rows, second, seeds, persistent):
+        assert bits(call()) == bits(call(memory_limit=60_000)), call.__name__
+
+
+# -- lazy arrays -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def lazily() -> Iterator[None]:
+    """New tensors are lazy."""
+    before = get_graph_mode()
+    tf.config.set_graph_mode("auto")
+    forget_programs()
+    yield
+    tf.config.set_graph_mode(before)
+
+
+@pytest.mark.parametrize("make", [lambda: rnn(60), lambda: convolutions(30)], ids=["rnn", "residual"])
+def test_lazy_arrays(lazily, make):
+    program = make()
+    expected, tape = gradients(program, memory_limit="1GB")
+    unlimited = tape.memory_report().plans[0].unlimited
+    for divisor in (2, 4):
+        before = len(traces._plans)
+        for _ in range(3):  # kernel by kernel, then as a program
+            found, tape = gradients(program, memory_limit=unlimited // divisor)
+            assert [g.tobytes() for g in found] == [g.tobytes() for g in expected]
+            (plan,) = tape.memory_report().plans
+            assert plan.peak <= unlimited // divisor * (1 if divisor == 2 else 1.5)
+            assert plan.units
+        assert len(traces._plans) == before + 1, "equal traces have equal plans"
+
+
+def test_lazy_arrays_that_are_computed_in_between(lazily):
+    """What is read has a value: it is saved."""
+    w = tf.Variable(np.full((16, 16), 0.05, "f"))
+
+    def run(**options: Any) -> list[bytes]:
+        with tf.GradientTape(**options) as tape:
+            h = w * 1.0
+            for i in range(20):
+                h = tf.tanh(h @ w)
+                if i == 10:
+                    float(tf.reduce_sum(h))
+            y = tf.reduce_sum(h)
+        return bits([tape.gradient(y, w)])
+
+    assert run() == run(memory_limit=4_000)
+
+
+# -- spill="host" ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("mode", ["off", "auto"])
+def test_values_on_a_device_move_to_the_host(monkeypatch, mode):
+    """XLA's arrays on the processor stand for those on a GPU."""
+    jnp = pytest.importorskip("jax.numpy")
+    before = get_graph_mode()
+    tf.config.set_graph_mode(mode)
+    tf.config.set_engine("xla")
+    try:
+        rng = np.random.default_rng(0)
+        w = tf.constant(jnp.asarray(rng.normal(size=(48, 48)).astype("f") / 7))
+        x = [tf.constant(jnp.asarray(row)) for row in rng.normal(size=(40, 48, 48)).astype("f")]
+
+        def run(**options: Any) -> tuple[list[np.ndarray], Any]:
+            with tf.GradientTape(persistent=True, **options) as tape:
+                tape.watch(w)
+                h = tf.zeros((48, 48))
+                for row in x:
+                    h = tf.tanh(h @ w + row)
+                y = tf.reduce_sum(h * h)
+            return [tape.gradient(y, w).numpy() for _ in range(2)], tape
+
+        (expected, _), tape = run(memory_limit=100_000, spill="host")
+        assert tape.memory_report().limit.spilled == 0, "the processor's memory is the host's"
+        monkeypatch.setattr(host_values, "is_elsewhere", lambda a: is_jax_array(getattr(a, "value", None) or a))
+        if mode == "auto":
+            monkeypatch.setattr(host_values, "is_elsewhere", lambda a: type(a) is host_values.Lazy)
+        found, tape = run(memory_limit=100_000, spill="host")
+        outcome = tape.memory_report().limit
+        assert outcome.spilled > 200_000
+        assert outcome.peak <= 100_000 + 48 * 48 * 4
+        for g in found:
+            np.testing.assert_allclose(g, expected, rtol=1e-5, atol=1e-5)
+    finally:
+        tf.config.set_engine("numpy")
+        tf.config.set_graph_mode(before)
+
+
+def test_what_spill_may_be():
+    with pytest.raises(ValueError, match=r"spill must be None, 'disk' or 'host'; received 'gpu'"):
+        tf.GradientTape(memory_limit="1GB", spill="gpu")
+
+
+# -- minimum cuts ------------------------------------------------------------------------------------------------------
+def test_cuts_are_minimal():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        nodes = range(6)
+        edges = {(a, b): int(rng.integers(1, 9)) for a in nodes for b in nodes if a != b and rng.random() < 0.4}
+        network = Network()
+        for (a, b), capacity in edges.items():
+            network.connect(a, b, capacity)
+        side = network.sink_side(0, 5)
+        best = min(
+            sum(c for (a, b), c in edges.items() if a in left and b not in left)
+            for size in range(5)
+            for rest in itertools.combinations(range(1, 5), size)
+            for left in [{0, *rest}]
+        )
+        assert sum(c for (a, b), c in edges.items() if a not in side and b in side) == best
