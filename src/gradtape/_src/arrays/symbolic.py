@@ -273,7 +273,6 @@ class Graph:
         self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value now, for what outlives the trace
         self.dynamic_calls: dict[Any, Any] = {}  # results whose shapes depend on values, by the calls that they are of
         self._captured: dict[int, Symbolic] = {}
-        self._computed: list[Feed] = []  # what nodes compute that was an input
         self._makers: dict[int, Node] = {}  # by the id of each output
         # Only outer tapes have the shapes of tensors from before the trace: what they track, and the uids that a
         # branch or a loop used and no tape tracked. A trace under another tape may find more shapes.
@@ -371,14 +370,11 @@ class Graph:
         self._makers.update((id(out), node) for out in outputs)
 
     def replace_nodes(self, nodes: list[Node], first: int) -> None:
-        """Replace the nodes, of which those before `first` are the same."""
         self.nodes[first:] = nodes[first:]
         self._indexed = min(self._indexed, first)
         self._makers.update((id(out), node) for node in nodes[first:] for out in node.outputs)
 
     def compute_inputs(self, symbols: set[int]) -> None:
-        """Let nodes compute the values of inputs, by their ids."""
-        self._computed += [feed for feed in self.feeds if id(feed.symbol) in symbols]  # it holds on to captured values
         self.feeds = [feed for feed in self.feeds if id(feed.symbol) not in symbols]
 
     def maker(self, value: Symbolic) -> Node | None:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -656,6 +656,7 @@ class Tape(RecordingTape):
         records = recording.records
         if settings.gradient_overrides and traced:
             records = _gradient_overrides().with_overrides(records)
+        plan = None if self._budget is None else self._plan()
         found = (traced_backward_pass if traced else backward_pass)(
             records,
             shapes,
@@ -666,6 +667,8 @@ class Tape(RecordingTape):
             unreached=recording.unreached if release else None,
             observer=observer,
         )
+        if plan is not None:
+            plan(found.values())
         return {uid: as_plain(c) for uid, c in found.items()} if strong else found
 
     # -- what a subclass observes ------------------------------------------------------------------------------------
@@ -673,6 +676,10 @@ class Tape(RecordingTape):
         self, recording: Recording, shapes: dict[int, tuple[int, ...]], cotangents: dict[int, Any]
     ) -> Observer | None:
         """The observer of a backward pass that is about to begin."""
+        return None
+
+    def _plan(self) -> Callable[[Iterable[Any]], None] | None:
+        """With a memory limit, what plans a backward pass that is about to begin, when it has its results."""
         return None
 
     def _on_unconnected(self, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:

@@ -118,10 +118,10 @@ class Traced:
         several = len(recorders) > 1
         higher = several or recorders[0].persistent  # TensorFlow then prepares for derivatives of higher order
         budget = None if higher else recorders[0].budget
-        limit = None if budget is None or not self._has_plans else budget.limit_of_call()
-        derivative = self.derivative(wanted, modes=modes_of(recorders), limit=limit)
-        if budget is not None and derivative.plan is not None:
-            budget.add_plan(derivative.plan)
+        if budget is None:
+            derivative = self.derivative(wanted, modes=modes_of(recorders))
+        else:
+            derivative = self._limited(wanted, modes_of(recorders), budget)
         if several and self.graph.needs_numpy:
             derivative.check_second()  # while the code can still run eagerly instead
         results = self.run(derivative.program, [t.array for t in tensors], host, sizes, variable_args)
@@ -219,10 +219,14 @@ class Traced:
         found.may_divide = self.graph.replicas is not None
         return found
 
-    @property
-    def _has_plans(self) -> bool:
-        """Whether a memory limit can be kept: sizes are known, and one device runs it."""
-        return not (self.graph.polymorphic or self.graph.needs_numpy or self.graph.replicas is not None)
+    def _limited(self, wanted: tuple[int, ...], modes: Modes, budget: Any) -> Derivative:
+        """The derivative for a tape with a memory limit, if sizes are known, and one device runs it."""
+        if self.graph.polymorphic or self.graph.needs_numpy or self.graph.replicas is not None:
+            return self.derivative(wanted, modes=modes)
+        found = self.derivative(wanted, modes=modes, limit=budget.limit_of_call())
+        if found.plan is not None:
+            budget.add_plan(found.plan)
+        return found
 
     @property
     def _crosses_processes(self) -> bool:

@@ -6,7 +6,7 @@ Each view reads the tape's records and loads its module when it is first called:
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
@@ -331,21 +331,8 @@ class GradientTape(Tape):
 
             self._op_logger = OpLogger()
 
-    def _backward(
-        self,
-        recording: Recording,
-        cotangents: dict[int, Any],
-        sources: Sequence[Any],
-        traced: bool,
-        *,
-        last: bool,
-    ) -> dict[int, Any]:
-        if self._budget is None:
-            return super()._backward(recording, cotangents, sources, traced, last=last)
-        with _limits().planning(self._budget) as results:
-            found = super()._backward(recording, cotangents, sources, traced, last=last)
-            results.extend(found.values())
-        return found
+    def _plan(self) -> Callable[[Iterable[Any]], None]:
+        return _limits().begin(self._budget)  # type: ignore[no-any-return]
 
     def _keep_digests(self) -> None:
         from gradtape._src.inspect.digests import DigestLogger

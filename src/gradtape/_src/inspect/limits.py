@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gradtape._src.arrays.batched import Batched
@@ -11,7 +11,6 @@ from gradtape._src.arrays.lazy.trace import current_trace
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, current_graph
 from gradtape._src.autodiff.budget import Budget
 from gradtape._src.core.sparse_cotangent import SparseCotangent
-from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
 
 
@@ -23,38 +22,51 @@ def check_plannable(graph: Graph, budget: Budget) -> None:
         raise NeedsEagerError(RuntimeError("GradientTape(spill=…) moves values while the program runs."))
     if graph.needs_numpy:
         raise NeedsEagerError(
-            RuntimeError(
-                "GradientTape(memory_limit=…) cannot plan strings or shapes that depend on values."
-            )
+            RuntimeError("GradientTape(memory_limit=…) cannot plan strings or shapes that depend on values.")
         )
     if graph.polymorphic:
         raise UnknownDimensionError("GradientTape(memory_limit=…) needs the sizes of all dimensions.")
 
 
-@contextmanager
-def planning(budget: Budget) -> Iterator[list[Any]]:
-    """Around a backward pass, whose results are added to a list: it computes values again, so that the peak is within
+def begin(budget: Budget) -> Callable[[Iterable[Any]], None]:
+    """Before a backward pass: returns what lets it compute values again, given its results, so that the peak is within
     the limit.
     """
-    results: list[Any] = []
     graph = current_graph()
     if graph is not None:
-        from gradtape._src.graph.recomputation import graphs
-
         check_plannable(graph, budget)
-        boundary = len(graph.nodes)
-        yield results
-        budget.add_plan(graphs.recompute(graph, boundary, arrays_in(results), budget.limit))
-    elif budget.spill is None and current_trace() is not None:
-        from gradtape._src.graph.recomputation import traces
+        return _in_graph(graph, budget)
+    begun = current_trace() if budget.spill is None else None
+    return _nothing if begun is None else _in_trace(budget)
 
-        begun = traces.begin()
-        yield results
-        plan = None if begun is None else traces.recompute(begun, arrays_in(results), budget.limit)
-        if plan is not None:
-            budget.add_plan(plan)
-    else:
-        yield results
+
+def _in_graph(graph: Graph, budget: Budget) -> Callable[[Iterable[Any]], None]:
+    from gradtape._src.graph.recomputation import graphs
+
+    boundary = len(graph.nodes)
+
+    def plan(results: Iterable[Any]) -> None:
+        check_plannable(graph, budget)
+        budget.add_plan(graphs.recompute(graph, boundary, arrays_in(results), budget.limit))
+
+    return plan
+
+
+def _in_trace(budget: Budget) -> Callable[[Iterable[Any]], None]:
+    from gradtape._src.graph.recomputation import traces
+
+    begun = traces.begin()
+
+    def plan(results: Iterable[Any]) -> None:
+        found = None if begun is None else traces.recompute(begun, arrays_in(results), budget.limit)
+        if found is not None:
+            budget.add_plan(found)
+
+    return plan
+
+
+def _nothing(results: Iterable[Any]) -> None:
+    """Eager ops on NumPy arrays drop values while they are recorded."""
 
 
 def arrays_in(values: Iterable[Any]) -> Iterator[Any]:

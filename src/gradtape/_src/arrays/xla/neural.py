@@ -443,17 +443,18 @@ def _in_blocks(arrays: tuple[Array, ...], inner: Sizes, classes: int) -> tuple[l
     """
     flat = [a.reshape(-1, *a.shape[a.ndim - n :]) for a, n in zip(arrays, inner, strict=True)]
     rows = flat[0].shape[0]
-    each = _block_rows(rows, max(BLOCK_BYTES // max(classes * flat[0].dtype.itemsize, 1), 1))
+    each = rows_of_block(rows, classes, flat[0].dtype.itemsize)
     count = -(-max(rows, 1) // each)
     if each * count > rows:
         flat = [jnp.pad(a, [(0, each * count - rows), *[(0, 0)] * (a.ndim - 1)]) for a in flat]
     return [a.reshape(count, each, *a.shape[1:]) for a in flat], count, rows
 
 
-def _block_rows(rows: int, most: int) -> int:
+def rows_of_block(rows: int, classes: int, itemsize: int) -> int:
     """How many rows a block has: a multiple of a tile of the matrix units, and a part of all rows if that is not far
-    below `most`.
+    below the most that there may be.
     """
+    most = max(BLOCK_BYTES // max(classes * itemsize, 1), 1)
     if rows <= most:
         return max(rows, 1)
     largest = max(most // TILE, 1) * TILE

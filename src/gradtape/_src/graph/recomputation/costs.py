@@ -11,6 +11,7 @@ import numpy as np
 from gradtape._src.arrays.numpy import random
 from gradtape._src.core.primitive import registry
 from gradtape._src.graph.recomputation.plan import CHEAP, FIXED, PRODUCT, REDUCTION, VIEW
+from gradtape._src.ops.projection import BLOCK_ROWS
 
 _VIEWS = frozenset({
     "broadcast_to", "expand_dims", "getitem", "identity", "pinned", "reshape", "split", "squeeze", "stop_gradient",
@@ -59,6 +60,22 @@ def seconds_of(name: str, kind: int, operands: Sequence[Any], outputs: Sequence[
     if kind == PRODUCT and operands:
         seconds += _operations(name, operands, outputs) / speed.operations
     return seconds
+
+
+def workspace_of(name: str, operands: Sequence[Any], on_processor: bool) -> int:
+    """The bytes that an op takes while it runs, where they are more than its operands and results: logits of a block
+    of rows, and their derivatives.
+    """
+    if not name.startswith("projected_cross_entropy"):
+        return 0
+    x, w = operands[1:3] if name.endswith(("_gradient", "_both")) else operands[:2]
+    classes = max(w.shape, default=1) if w.shape[0] == x.shape[-1] == w.shape[-1] else prod(w.shape) // x.shape[-1]
+    rows, itemsize = prod(x.shape[:-1]), int(np.dtype(x.dtype).itemsize)
+    if on_processor:
+        return 2 * min(rows, BLOCK_ROWS) * classes * itemsize
+    from gradtape._src.arrays.xla.neural import rows_of_block
+
+    return 2 * rows_of_block(rows, classes, itemsize) * classes * itemsize
 
 
 def _operations(name: str, operands: Sequence[Any], outputs: Sequence[Any]) -> float:

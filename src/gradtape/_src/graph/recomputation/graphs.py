@@ -14,7 +14,15 @@ from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.symbolic import Graph, Node, Symbolic
 from gradtape._src.devices import placement
 from gradtape._src.graph.program import is_pure
-from gradtape._src.graph.recomputation.costs import ACCELERATOR, PROCESSOR, Speed, kind_of, nbytes_of, seconds_of
+from gradtape._src.graph.recomputation.costs import (
+    ACCELERATOR,
+    PROCESSOR,
+    Speed,
+    kind_of,
+    nbytes_of,
+    seconds_of,
+    workspace_of,
+)
 from gradtape._src.graph.recomputation.plan import Plan, Program, Step, Unit, sunk
 
 
@@ -59,7 +67,8 @@ def step_of(node: Node, speed: Speed) -> Step:
     is_known = all(is_known_shape(x.shape) for x in (*operands, *node.outputs))
     kind = kind_of(node.name, is_pure(node) and is_known)
     seconds = seconds_of(node.name, kind, operands, node.outputs, speed) if is_known else 1.0
-    return Step(tuple([id(a) for a in operands]), tuple([id(out) for out in node.outputs]), seconds, kind)
+    workspace = workspace_of(node.name, operands, speed is PROCESSOR) if is_known else 0
+    return Step(tuple([id(a) for a in operands]), tuple([id(out) for out in node.outputs]), seconds, kind, workspace)
 
 
 def _size(symbol: Symbolic) -> int:

@@ -31,12 +31,15 @@ COUNTS = (4, 8, 16, 32, 64, 128)
 
 
 class Step(NamedTuple):
-    """A call of a program: numbers of values, the estimated seconds, and the kind."""
+    """A call of a program: numbers of values, the estimated seconds, the kind, and the bytes that it takes beside
+    operands and results while it runs.
+    """
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     seconds: float
     kind: int
+    workspace: int = 0
 
 
 class Unit(NamedTuple):
@@ -129,7 +132,8 @@ class Program:
         return last_forward, first_backward, last
 
     def _base(self) -> list[Interval]:
-        return [
+        workspaces = [Interval(i, i + 1, step.workspace) for i, step in enumerate(self.steps) if step.workspace]
+        return workspaces + [
             Interval(i, self.last[out] + 1, self.sizes.get(out, 0))
             for i, step in enumerate(self.steps)
             for out in step.outputs

@@ -10,7 +10,7 @@ from typing import Any
 from gradtape._src.arrays.lazy.calls import Kind, Spec, kind_of as kind_of_call, kinds
 from gradtape._src.arrays.lazy.trace import Lazy, LazyTrace, current_trace
 from gradtape._src.arrays.refusals import refusals
-from gradtape._src.graph.recomputation.costs import ACCELERATOR, PROCESSOR, Speed, kind_of, seconds_of
+from gradtape._src.graph.recomputation.costs import ACCELERATOR, PROCESSOR, Speed, kind_of, seconds_of, workspace_of
 from gradtape._src.graph.recomputation.plan import Plan, Program, Step, sunk
 
 Code = tuple[int, ...]
@@ -143,7 +143,8 @@ def _step(code: Code, speed: Speed) -> Step:
     kind = _kind(code)
     operands = [spec for spec in kind.operands if type(spec) is Spec]
     number = kind_of(kind.name, kind.name not in refusals)
-    return Step(_inputs(code), _outputs(code), seconds_of(kind.name, number, operands, kind.outputs, speed), number)
+    seconds = seconds_of(kind.name, number, operands, kind.outputs, speed)
+    return Step(_inputs(code), _outputs(code), seconds, number, workspace_of(kind.name, operands, speed is PROCESSOR))
 
 
 def _needed(codes: Sequence[Code], wanted: set[int]) -> list[int]:
