@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import memory_limit
 from hypothesis import given, settings
 from op_table import ROWS
 from random_programs import programs
@@ -440,3 +441,15 @@ def test_bad_arguments():
         tf.GradientTape(spill="disk")
     with pytest.raises(ValueError, match="together with profile=True"):
         tf.GradientTape(memory_limit="1GB", profile=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("divisor", [2, 4, 8])
+def test_a_residual_network_in_a_process_of_its_own(divisor):
+    """100 convolutions of the benchmark: the peak of the process is within 5 % of the limit."""
+    unlimited = memory_limit._started("gradtape", "residual", False, None)
+    limit = unlimited["peak"] // divisor
+    found = memory_limit._started("gradtape", "residual", False, limit)
+    assert found["sum"] == unlimited["sum"]
+    assert found["recomputed"] > 0
+    assert found["peak"] <= 1.05 * limit

@@ -332,7 +332,8 @@ class GradientTape(Tape):
             self._op_logger = OpLogger()
 
     def _plan(self) -> Callable[[Iterable[Any]], None]:
-        return _limits().begin(self._budget)  # type: ignore[no-any-return]
+        plan: Callable[[Iterable[Any]], None] = _limits().begin(self._budget)
+        return plan
 
     def _keep_digests(self) -> None:
         from gradtape._src.inspect.digests import DigestLogger
