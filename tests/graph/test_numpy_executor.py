@@ -17,7 +17,7 @@ from gradtape._src.function import modes
 from gradtape._src.graph import numpy_executor
 from gradtape._src.graph.numpy_executor import ALLOCATING
 from gradtape._src.graph.passes import optimise
-from gradtape._src.graph.program import _is_pure
+from gradtape._src.graph.program import is_pure
 
 pytest.importorskip("jax")
 
@@ -32,7 +32,7 @@ def source_of(function: Any, *args: Any) -> str:
 def ops_of(function: Any, *args: Any) -> list[str]:
     """The names of the ops that run, after all passes."""
     program = tf.function(function, jit_compile=False).get_concrete_function(*args)._traced.plain
-    return [node.name for node in optimise(program.nodes, program.outputs, _is_pure)["dead code"].nodes]
+    return [node.name for node in optimise(program.nodes, program.outputs, is_pure)["dead code"].nodes]
 
 
 X = np.linspace(-2.0, 2.0, 2048).astype(np.float32).reshape(64, 32)
