@@ -466,7 +466,7 @@ def record(name: str, args: tuple[Any, ...], attrs: dict[str, Any], device: Any 
     if trace is None or trace.device is not device:
         trace = trace_on(device)
     inputs = [_number(a, trace) for a in args if type(a) is Lazy or type(a) is ndarray]
-    made = [_result(spec, trace) for spec in kind.outputs]
+    made = [new_result(spec, trace) for spec in kind.outputs]
     first = made[0]
     first.code = (kind.number, *inputs, *[array.slot for array in made])
     if name in refusals:
@@ -600,7 +600,7 @@ def _recorder_of_many(name: str) -> Callable[..., Any]:
         if trace is None or trace.device is not device:
             trace = trace_on(device)
         inputs = [_number(x, trace) for x in args]
-        made = tuple([_result(spec, trace) for spec in outputs])
+        made = tuple([new_result(spec, trace) for spec in outputs])
         first = made[0]
         first.code = (number, *inputs, *[array.slot for array in made])
         trace.results.extend(made)
@@ -611,7 +611,7 @@ def _recorder_of_many(name: str) -> Callable[..., Any]:
     return call
 
 
-def _result(spec: Spec, trace: LazyTrace) -> Lazy:
+def new_result(spec: Spec, trace: LazyTrace) -> Lazy:
     """A further result of a trace."""
     array = Lazy()
     array.spec, array.shape, array.dtype = spec, spec.shape, spec.dtype

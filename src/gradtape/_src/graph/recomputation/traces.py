@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gradtape._src.arrays.lazy.calls import Kind, Spec, kind_of as kind_of_call, kinds
-from gradtape._src.arrays.lazy.trace import Lazy, LazyTrace, current_trace
+from gradtape._src.arrays.lazy.trace import Lazy, LazyTrace, current_trace, new_result
 from gradtape._src.arrays.refusals import refusals
 from gradtape._src.graph.recomputation.costs import ACCELERATOR, PROCESSOR, Speed, kind_of, seconds_of, workspace_of
 from gradtape._src.graph.recomputation.plan import Plan, Program, Step, sunk
@@ -116,7 +116,7 @@ def _insert(trace: LazyTrace, boundary: int, added: Sequence[Code]) -> None:
         if outputs[0] <= last:
             arrays = [known[n] for n in outputs]
         else:
-            arrays = [trace.new(spec) for spec in _kind(code).outputs]
+            arrays = [new_result(spec, trace) for spec in _kind(code).outputs]
             slots.update(zip(_outputs(code), [array.slot for array in arrays], strict=True))
         arrays[0].code = (code[0], *inputs, *[array.slot for array in arrays])
         results += arrays
