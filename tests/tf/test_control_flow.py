@@ -409,3 +409,18 @@ def test_what_eager_code_has_done_already():
     assert one.numpy() == 1
     assert none is None
     assert tf.timestamp().dtype == tf.float64
+
+
+def test_a_loop_that_runs_eagerly_leaves_numbers_as_they_are():
+    """The first call of the body gets Python's numbers, so that their dtype follows from what they are added to."""
+    steps, total = tf.while_loop(lambda i, n: i < 3, lambda i, n: (i + 1, n + tf.constant(0.5)), (0, 0))
+    assert (steps.dtype, total.dtype) == (tf.int32, tf.float32)
+    assert (steps.numpy(), total.numpy()) == (3, 1.5)
+    seen = []
+    result = tf.while_loop(lambda i: i < 1, lambda i: seen.append(type(i)) or i + 1, (0,))
+    assert seen == [int]
+    assert isinstance(result[0], tf.Tensor)
+    pytest.importorskip("keras")
+    _, total = tf.keras.ops.while_loop(lambda i, n: i < 3, lambda i, n: (i + 1, n + tf.constant(0.5)), (0, 0))
+    assert isinstance(total, tf.Tensor)
+    assert total.numpy() == 1.5

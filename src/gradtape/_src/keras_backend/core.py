@@ -461,8 +461,9 @@ def _staged() -> Any:
 
 def while_loop(cond, body, loop_vars, maximum_iterations=None):
     several = isinstance(loop_vars, (tuple, list))
-    state = tree.map_structure(dense, tuple(loop_vars) if several else (loop_vars,))
+    state = tuple(loop_vars) if several else (loop_vars,)
     if current_graph() is not None:
+        state = tree.map_structure(dense, state)
         state = tuple(control_flow.while_loop(cond, body, list(state), maximum_iterations=maximum_iterations))
         return state if several else state[0]
     iterations = 0
@@ -470,6 +471,7 @@ def while_loop(cond, body, loop_vars, maximum_iterations=None):
         state = body(*state)
         state = tuple(state) if isinstance(state, (list, tuple)) else (state,)
         iterations += 1
+    state = tree.map_structure(dense, state)
     return state if several else state[0]
 
 

@@ -101,8 +101,9 @@ def while_loop(
     limit = None if maximum_iterations is None else _limit(maximum_iterations)
     if shape_invariants is not None:
         _check_invariants(given, [shape_invariants] if alone else shape_invariants)
-    state = nest.map_structure(loop_value, list(given))
+    state = list(given)
     if current_graph() is not None:
+        state = nest.map_structure(loop_value, state)
         _learn_element_shapes(body, state)
         declared = None if shape_invariants is None else [shape_invariants] if alone else shape_invariants
         result = staged_control_flow().while_loop(cond, body, state, limit, _invariants(state, declared))
@@ -118,8 +119,11 @@ def while_loop(
         if not isinstance(result, (list, tuple)) or (len(given) == 1 and nest.is_nested(given[0]) and len(result) != 1):
             result = [result]
         nest.assert_same_structure(state, list(result))
-        state = nest.map_structure(loop_value, list(result))
+        state = list(result)
         iterations += 1
+    state = nest.map_structure(
+        loop_value, state
+    )  # as in TensorFlow, only now: a body gets Python's numbers as they are
     return state[0] if alone else nest.pack_sequence_as(given, nest.flatten(state))
 
 
