@@ -111,8 +111,26 @@ def test_tall_products(shape, dtype):
     found = core.matmul(x, y, adjoint_x=True)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, wide, rtol=0, atol=1e-3 if dtype is np.float32 else 1e-11)
-    with pytest.raises(ValueError, match="mismatch"):
+    with pytest.raises(ValueError, match=r"not aligned|mismatch"):
         core.matmul(x, y[1:], adjoint_x=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape", [(3, 1, 1), (16, 64, 64), (4, 127, 129), (4, 128, 128), (4, 129, 128), (5, 0, 3), (0, 4, 6)]
+)
+def test_products_of_a_transposed_matrix_have_the_same_bits_by_dot_and_matmul(shape, dtype):
+    """`matmul` takes one for small results and the other for large ones."""
+    rows, m, n = shape
+    r = np.random.default_rng(0)
+    x, y = r.standard_normal((rows, m)).astype(dtype), r.standard_normal((rows, n)).astype(dtype)
+    out = np.empty((m, n), dtype)
+    for found in (core.matmul(x, y, adjoint_x=True), core.matmul(x, y, adjoint_x=True, out=out)):
+        assert found.flags.c_contiguous
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, np.matmul(x.T, y))
+    found = core.matmul(x, np.ascontiguousarray(y.T), adjoint_x=True, adjoint_y=True)
+    np.testing.assert_allclose(found, np.matmul(x.T, y), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -412,7 +412,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
     reflected = _REFLECTED.get(op.name, "")
     multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
     kinds = op.kinds + "b" if multiplies else op.kinds
-    given = attrs if any(attrs.values()) else None  # what the kernel has to be told
+    given = attrs if any(attrs.values()) else None  # the flags, if one of them is set: False is the kernel's default
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
     keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
 
@@ -421,8 +421,8 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
             # A variable after a tensor, a number before one: `operands` does the same, with more calls
             # (benchmarks: rnn, mlp32).
             try:
-                if type(x) is Tensor and type(y) in converters:
-                    y = converters[type(y)](y)
+                if type(x) is Tensor and (converter := converters.get(type(y))) is not None:
+                    y = converter(y)
                 elif type(x) is float and type(y) is Tensor and not first_decides:
                     x = number_beside(x, y.array)
                 elif type(x) is Tensor and (type(y) is float or type(y) is int):

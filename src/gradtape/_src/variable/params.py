@@ -18,7 +18,7 @@ from gradtape._src.variable.variable import Creations, Variable, VariableView, a
 
 
 class StreamState(Variable):
-    """How far a random op of a compiled function has read its stream: a variable that its program alone knows."""
+    """The position of a random op of a compiled function in its stream: a variable that only its program uses."""
 
     def __init__(self, key: int, counter: int, seeds_of_op: tuple[int, int] | None = None) -> None:
         self.seeds_of_op = seeds_of_op  # None: there is no seed, and the start is any
@@ -50,7 +50,7 @@ class VariableParam(Variable):
         self._also_captured = graph.also_captured
         self._name, self._trainable, self._constraint = variable.name, variable.trainable, variable.constraint
         self._synchronization, self._aggregation = variable.synchronization, variable.aggregation
-        self._declared_shape = variable.shape
+        self._declared_shape, self._may_grow = variable.shape, False
         like = abstract_value(variable)
         symbol = Symbolic(graph, tuple(like.shape), np.dtype(like.dtype))
         self.storage = Storage(self.uid, symbol, unread=True)  # for its shape and dtype
@@ -91,7 +91,7 @@ class VariableParam(Variable):
 
 
 def stored(variable: Variable) -> Variable:
-    """The variable that has the storage: the one behind what an assignment returned, or behind an argument."""
+    """The variable that has the storage, of what an assignment returned or of an argument of a traced function."""
     while type(variable) is not Variable:
         if isinstance(variable, VariableView):
             variable = variable.variable

@@ -165,6 +165,7 @@ class Variable(IndexedUpdates, Operators):
         "_aggregation",
         "_constraint",
         "_declared_shape",
+        "_may_grow",
         "_name",
         "_synchronization",
         "_trainable",
@@ -175,8 +176,8 @@ class Variable(IndexedUpdates, Operators):
 
     _is_distributed = False  # whether it stands for copies on several replicas
     _is_param = False  # whether it stands for any variable that a call of a program passes
-    _may_grow = False  # whether its shape is not declared as a whole
     _home: Graph | None = None  # the graph of which it is a local variable (experimental_enable_variable_lifting=False)
+    _may_grow: bool  # whether its shape is not declared as a whole: an instance finds it faster (benchmark: rnn)
     storage: Storage
     uid: int
 
@@ -225,8 +226,7 @@ class Variable(IndexedUpdates, Operators):
                     initial_value = initial_value()
                 value = _initial_array(initial_value, dtype, graph)
         self._declared_shape = _declared_shape(shape, value)
-        if not self._declared_shape.is_fully_defined():
-            self._may_grow = True
+        self._may_grow = not self._declared_shape.is_fully_defined()
         self.uid = next_uid()
         self._name = f"{name_prefix.get()}{name or 'Variable'}:0"
         self._trainable = (

@@ -715,6 +715,10 @@ def _multiplications(x: Array, y: Array, adjoint_y: bool) -> int:
     return int(rows * y.shape[-2 if adjoint_y else -1])
 
 
+_FILLED = 2**14
+"""Elements of a product from which on `matmul` is faster than `dot`, which fills its result with zeros first."""
+
+
 def matmul(
     x: Array,
     y: Array,
@@ -730,19 +734,20 @@ def matmul(
     uses one for all but large products: see `blas.py`. Small ones are decided here (benchmarks: rnn, mlp32).
     """
     if x.ndim == 2 == y.ndim and (x.dtype is _FLOAT32 or x.dtype.char in "fd"):
-        rows = x.T if adjoint_x else x
-        if SEVERAL and not threads_are_set and len(rows) * y.size > ALWAYS_ALONE:
+        if SEVERAL and not threads_are_set and (x.shape[1] if adjoint_x else len(x)) * y.size > ALWAYS_ALONE:
             return _product_by_size(x, y, adjoint_x, adjoint_y, out)
         if adjoint_x:
             if len(x) > _TALL and not adjoint_y and _is_tall(x, y):
                 return _tall_product(x, y)
             y = y.T if adjoint_y else y
-            return np.matmul(rows, y) if out is None else np.matmul(rows, y, out)
+            if out is None:
+                return np.matmul(x.T, y) if x.shape[1] * y.shape[1] > _FILLED else x.T.dot(y)
+            return np.matmul(x.T, y, out)
         if adjoint_y and 8 <= len(x) <= 64 and len(y) >= 256 <= x.shape[1] and x.dtype is _FLOAT32:
             # A few rows times the transpose of a larger matrix: OpenBLAS takes up to twice as long as for the product
             # of the matrix and the rows, turned round (benchmark: mlp32).
-            return np.dot(y, x.T).T.copy()
-        return np.dot(x, y.T if adjoint_y else y, out)  # faster to call than matmul, except for a transposed x
+            return y.dot(x.T).T.copy()
+        return x.dot(y.T if adjoint_y else y, out)  # faster to call than np.dot and np.matmul (benchmark: rnn)
     if SEVERAL and not threads_are_set and ALWAYS_ALONE < _multiplications(x, y, adjoint_y) < ALONE:
         return blas.alone(matmul, x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y, threads_are_set=True)
     if x.dtype.char in HALF:

@@ -86,6 +86,7 @@ class GraphVariable(Variable):
                 self.uid = next_uid()
                 declared = TensorShape(shape) if shape is not None else self._initial.shape
                 self._declared_shape = declared if validate_shape else TensorShape(None)
+                self._may_grow = False
                 self._dtype: DType = self._initial.dtype
                 self._trainable = (
                     synchronization is not VariableSynchronization.ON_READ if trainable is None else trainable
