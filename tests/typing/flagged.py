@@ -39,6 +39,15 @@ tape.gradient(y)  # error: no sources
 tape.gradient(y, v).asign(1.0)  # error: a gradient is a tensor, which has no such method
 tape.explain(y, v).raeson  # error: a misspelled attribute
 tf.scan(lambda total, row: total + row, x).rank()  # error: a tensor has no such method
+
+
+def rotated(pair: tuple[tf.Tensor, tf.Tensor], row: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    return row, pair[0]
+
+
+tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, y), (0, (x, x)))[1].rank()  # error: a tuple has no such method
+tf.foldl(rotated, x, initializer=(x, x)).rank()  # error: the result is a tuple
+tf.scan(lambda a, b: a, x, 0.0, revers=True)  # error: a misspelled keyword
 length: str = tf.tanh(x)  # error: a tensor is no text
 
 

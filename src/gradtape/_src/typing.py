@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from gradtape._src.function.concrete import ConcreteFunction
     from gradtape._src.indexed_slices import IndexedSlices
+    from gradtape._src.ops.ragged.tensor import RaggedTensor
     from gradtape._src.ops.sparse_tensor import SparseTensor
     from gradtape._src.tensor import Tensor
+    from gradtape._src.tf.tensor_array import TensorArray
     from gradtape._src.variable import Variable
 
     TensorLike: TypeAlias = Tensor | Variable | ArrayLike | Sequence["TensorLike"]
@@ -42,12 +44,21 @@ if TYPE_CHECKING:
     Structure: TypeAlias = list[Any] | tuple[Any, ...] | Mapping[Any, Any]
     """Several values."""
 
+    TensorTree: TypeAlias = (
+        Tensor | SparseTensor | RaggedTensor | TensorArray | Sequence["TensorTree"] | Mapping[Any, "TensorTree"]
+    )
+    """A tensor or a structure of tensors, without Python numbers: what loops carry comes out in the same type."""
+
+    TensorStructure: TypeAlias = Sequence[TensorTree] | Mapping[Any, TensorTree]
+    """A structure of tensors."""
+
     Axes: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | ndarray | Tensor | None
     """The axes to reduce: one, several, or all."""
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
+Several = TypeVar("Several", bound="TensorStructure")
 _Q = ParamSpec("_Q")
 
 
@@ -105,6 +116,82 @@ class Reduction(Protocol):
     def __call__(
         self, input_tensor: Operand, axis: Axes = None, keepdims: bool = False, name: str | None = None
     ) -> Tensor: ...
+
+
+class Fold(Protocol):
+    """`tf.foldl` and `tf.foldr`: the result has the type of the initializer, or else of the elements.
+
+    No two overloads match a tensor, or a structure and a tensor: mypy would choose neither for a lambda.
+    """
+
+    __name__: str
+
+    @overload
+    def __call__(
+        self,
+        fn: Callable[[Tensor, Tensor], Any],
+        elems: Leaf,
+        initializer: Leaf | None = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Tensor: ...
+    @overload
+    def __call__(
+        self,
+        fn: Callable[[Several, Several], Any],
+        elems: Several,
+        initializer: None = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Several: ...
+    @overload
+    def __call__(
+        self,
+        fn: Callable[[Several, Any], Any],
+        elems: Any,
+        initializer: Several,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Several: ...
+    @overload
+    def __call__(
+        self,
+        fn: Callable[[Tensor, Any], Any],
+        elems: Structure,
+        initializer: Leaf,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Tensor: ...
+    @overload
+    def __call__(
+        self,
+        fn: Callable[[Any, Any], Any],
+        elems: Structure,
+        initializer: None = None,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        fn: Callable[[Any, Any], Any],
+        elems: Any,
+        initializer: Structure,
+        parallel_iterations: int = 10,
+        back_prop: bool = True,
+        swap_memory: bool = False,
+        name: str | None = None,
+    ) -> Any: ...
 
 
 class PolymorphicFunction(Protocol[P, R_co]):

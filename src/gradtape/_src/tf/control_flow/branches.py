@@ -78,12 +78,12 @@ def _single(result: Any) -> Any:
 
 @overload
 def case(
-    pred_fn_pairs: Iterable[tuple[Any, Callable[[], list[Any]]]] | Mapping[Any, Callable[[], list[Any]]],
-    default: Callable[[], list[Any]] | None = None,
+    pred_fn_pairs: Iterable[tuple[Any, Callable[[], list[S]]]] | Mapping[Any, Callable[[], list[S]]],
+    default: Callable[[], list[S]] | None = None,
     exclusive: bool = False,
     strict: bool = False,
     name: str = "case",
-) -> Any: ...
+) -> list[S] | Any: ...  # a list of one may come out as what is in it
 @overload
 def case(
     pred_fn_pairs: Iterable[tuple[Any, Callable[[], R]]] | Mapping[Any, Callable[[], R]],
@@ -173,23 +173,12 @@ def _nested_conditions(pairs: list[Any], default: Callable[[], Any] | None, abov
     return (function if pred else otherwise)()  # type: ignore[misc]
 
 
-@overload
-def switch_case(
-    branch_index: Any,
-    branch_fns: Iterable[Callable[[], list[Any]]]
-    | Iterable[tuple[int, Callable[[], list[Any]]]]
-    | Mapping[int, Callable[[], list[Any]]],
-    default: Callable[[], list[Any]] | None = None,
-    name: str = "switch_case",
-) -> Any: ...
-@overload
 def switch_case(
     branch_index: Any,
     branch_fns: Iterable[Callable[[], R]] | Iterable[tuple[int, Callable[[], R]]] | Mapping[int, Callable[[], R]],
     default: Callable[[], R] | None = None,
     name: str = "switch_case",
-) -> R: ...
-def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
+) -> R:
     """Return the result of function number `branch_index`, or of the default (or last) one if there is no such number.
 
     >>> tf.switch_case(tf.constant(1), [lambda: "a", lambda: "b"])
@@ -202,20 +191,21 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     branches = _branches(branch_fns)
     if branch_index.shape.rank:
         raise errors.refused_value(f"branch_index must be one integer, got shape {branch_index.shape}", "Case")
-    if default is not None and not callable(default) and not is_traced(branch_index) and int(branch_index) in branches:
-        default = None  # TensorFlow does not look at a default that is not needed
-    if default is not None and not callable(default):
-        raise TypeError("default must be callable.")
-    last = default or branches[len(branches) - 1]
+    otherwise: Any = default
+    if otherwise is not None and not callable(otherwise):
+        if is_traced(branch_index) or int(branch_index) not in branches:
+            raise TypeError("default must be callable.")
+        otherwise = None  # TensorFlow does not look at a default that is not needed
+    last: Callable[[], R] = otherwise or branches[len(branches) - 1]
     if is_traced(branch_index):
         functions = [*[branches[i] for i in builtins.range(len(branches))], last]
         number = convert(branch_index)
         outside = math.logical_or(number < 0, number >= len(branches))
         number = math.where(outside, wrap(np.asarray(len(branches), number.array.dtype)), number)
         with traced_scope("switch_case"), traced_scope("indexed_case"):
-            return staged_control_flow().switch(
-                number, functions, [f"branch {i}" for i in builtins.range(len(functions))]
-            )
+            names = [f"branch {i}" for i in builtins.range(len(functions))]
+            result: R = staged_control_flow().switch(number, functions, names)
+            return result
     return branches.get(int(branch_index), last)()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from gradtape._src import errors, nest
 from gradtape._src.conversion import convert
@@ -19,39 +19,17 @@ from gradtape._src.tf.tensor_array import wrong_dtype
 from gradtape._src.variable import traced_scope
 
 if TYPE_CHECKING:
-    from gradtape._src.typing import Leaf, Structure
+    from gradtape._src.typing import Fold, Leaf, Structure, TensorStructure
+
+Several = TypeVar("Several", bound="TensorStructure")
 
 
-@overload
-def foldl(
-    fn: Callable[[Tensor, Tensor], Any],
-    elems: Leaf,
-    initializer: Leaf | None = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Tensor: ...
-@overload
-def foldl(
-    fn: Callable[[Any, Any], Any],
-    elems: Structure,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any: ...
-@overload
-def foldl(
-    fn: Callable[[Any, Any], Any],
-    elems: Leaf,
-    initializer: Structure,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any: ...
+def _typed(function: Callable[..., Any]) -> Fold:
+    """The function itself, with the types of a fold."""
+    return function
+
+
+@_typed
 def foldl(
     fn: Callable[[Any, Any], Any],
     elems: Any,
@@ -69,36 +47,7 @@ def foldl(
     return _folded(fn, elems, initializer, False)[0]
 
 
-@overload
-def foldr(
-    fn: Callable[[Tensor, Tensor], Any],
-    elems: Leaf,
-    initializer: Leaf | None = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Tensor: ...
-@overload
-def foldr(
-    fn: Callable[[Any, Any], Any],
-    elems: Structure,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any: ...
-@overload
-def foldr(
-    fn: Callable[[Any, Any], Any],
-    elems: Leaf,
-    initializer: Structure,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any: ...
+@_typed
 def foldr(
     fn: Callable[[Any, Any], Any],
     elems: Any,
@@ -130,9 +79,45 @@ def scan(
 ) -> Tensor: ...
 @overload
 def scan(
+    fn: Callable[[Several, Several], Any],
+    elems: Several,
+    initializer: None = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: Any = False,
+    name: str | None = None,
+) -> Several: ...
+@overload
+def scan(
+    fn: Callable[[Several, Any], Any],
+    elems: Any,
+    initializer: Several,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: Any = False,
+    name: str | None = None,
+) -> Several: ...
+@overload
+def scan(
+    fn: Callable[[Tensor, Any], Any],
+    elems: Structure,
+    initializer: Leaf,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: Any = False,
+    name: str | None = None,
+) -> Tensor: ...
+@overload
+def scan(
     fn: Callable[[Any, Any], Any],
     elems: Structure,
-    initializer: Any = None,
+    initializer: None = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -143,7 +128,7 @@ def scan(
 @overload
 def scan(
     fn: Callable[[Any, Any], Any],
-    elems: Leaf,
+    elems: Any,
     initializer: Structure,
     parallel_iterations: int = 10,
     back_prop: bool = True,

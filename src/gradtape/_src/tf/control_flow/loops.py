@@ -18,12 +18,49 @@ from gradtape._src.tf.control_flow.tracing import staged_control_flow
 from gradtape._src.tf.tensor_array import TensorArray
 
 if TYPE_CHECKING:
-    from gradtape._src.typing import Leaf
-
+    from gradtape._src.typing import Leaf, TensorTree
 
 L = TypeVar("L", bound="Leaf")
+Tree = TypeVar("Tree", bound="TensorTree")
+Tree2 = TypeVar("Tree2", bound="TensorTree")
 
 
+@overload
+def while_loop(  # type: ignore[overload-overlap]  # more exact than those below
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: tuple[float, Tree],
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tree]: ...
+@overload
+def while_loop(  # type: ignore[overload-overlap]  # more exact than those below
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: tuple[float, Tree, Tree2],
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> tuple[Tensor, Tree, Tree2]: ...
+@overload
+def while_loop(  # type: ignore[overload-overlap]  # more exact than those below
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Tree,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Tree: ...
 @overload
 def while_loop(
     cond: Callable[..., Any],

@@ -97,6 +97,18 @@ def map_fn(
 ) -> R: ...
 @overload
 def map_fn(
+    fn: Callable[[tuple[Tensor, ...]], R],
+    elems: tuple[Leaf, ...],
+    dtype: Any = None,
+    parallel_iterations: Any = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> R: ...
+@overload
+def map_fn(
     fn: Callable[[Any], R],
     elems: Any,
     dtype: Any = None,
@@ -259,6 +271,13 @@ def vectorized_map(
 @overload
 def vectorized_map(
     fn: Callable[[Tensor], R], elems: Leaf, fallback_to_while_loop: bool = True, warn: bool = True
+) -> R: ...
+@overload
+def vectorized_map(
+    fn: Callable[[tuple[Tensor, ...]], R],
+    elems: tuple[Leaf, ...],
+    fallback_to_while_loop: bool = True,
+    warn: bool = True,
 ) -> R: ...
 @overload
 def vectorized_map(fn: Callable[[Any], R], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> R: ...
