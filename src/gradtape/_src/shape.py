@@ -342,7 +342,26 @@ def _item_of_unknown(key: Any) -> TensorShape | None:
     return unknown_shape(max(key.stop - start, 0))
 
 
-class TensorSpec:
+class ShapeAndDtype:
+    """What specifications of tensors, dense or not, have in common."""
+
+    __slots__ = ()
+
+    _shape: TensorShape
+    _dtype: dtypes.DType
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape, which may be unknown in part."""
+        return self._shape
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The dtype of the elements."""
+        return self._dtype
+
+
+class TensorSpec(ShapeAndDtype):
     """A description of a tensor: shape, dtype and, optionally, a name.
 
     >>> tf.TensorSpec([None])
@@ -381,16 +400,6 @@ class TensorSpec:
         if not _is_tensor(tensor):
             raise ValueError(f"`tensor` should be a tf.Tensor, but got type {type(tensor)}.")
         return cls(tensor.shape, tensor.dtype, name)
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape, which may be unknown in part."""
-        return self._shape
-
-    @property
-    def dtype(self) -> dtypes.DType:
-        """The dtype of the elements."""
-        return self._dtype
 
     @property
     def name(self) -> str | None:

@@ -138,6 +138,20 @@ class CategoricalColumn(FeatureColumn):
         return IdWeightPair(transformation_cache.get(self, state_manager), None)
 
 
+class ColumnOfOneFeature(FeatureColumn):
+    """A column that is made of one feature, and has its name."""
+
+    key: str
+
+    @property
+    def name(self) -> str:
+        return self.key
+
+    @property
+    def parents(self) -> list[Any]:
+        return [self.key]
+
+
 class SequenceDenseColumn(FeatureColumn):
     """A column that gives sequences of vectors."""
 

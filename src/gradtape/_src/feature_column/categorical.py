@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gradtape._src.feature_column.base import (
     CategoricalColumn,
+    ColumnOfOneFeature,
     FeatureColumn,
     IdWeightPair,
     api,
@@ -27,19 +28,10 @@ def check_string_or_integer(dtype: Any, prefix: str) -> None:
         raise ValueError(f"{prefix} dtype must be string or integer. dtype: {dtype}.")
 
 
-class _OfOneFeature(CategoricalColumn):
+class _OfOneFeature(ColumnOfOneFeature, CategoricalColumn):
     """A column of ids that one feature gives, in a sparse tensor of any length."""
 
-    key: str
     dtype: Any
-
-    @property
-    def name(self) -> str:
-        return self.key
-
-    @property
-    def parents(self) -> list[Any]:
-        return [self.key]
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:

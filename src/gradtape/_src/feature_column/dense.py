@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from gradtape._src.feature_column.base import (
     CategoricalColumn,
+    ColumnOfOneFeature,
     DenseColumn,
     IdWeightPair,
     SequenceDenseColumn,
@@ -26,21 +27,20 @@ class _NumericFields(NamedTuple):
     normalizer_fn: Any
 
 
-@registered
-class NumericColumn(DenseColumn, _NumericFields):
-    """Numbers: see `numeric_column`."""
+class _NumbersOfOneFeature(ColumnOfOneFeature):
+    """A column of numbers that one feature gives, in vectors or arrays of a shape."""
 
-    @property
-    def name(self) -> str:
-        return self.key
-
-    @property
-    def parents(self) -> list[Any]:
-        return [self.key]
+    shape: tuple[int, ...]
 
     @property
     def variable_shape(self) -> Any:
+        """The shape of one vector or array: of an example, or of a step of its sequence."""
         return api().TensorShape(self.shape)
+
+
+@registered
+class NumericColumn(_NumbersOfOneFeature, DenseColumn, _NumericFields):
+    """Numbers: see `numeric_column`."""
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
@@ -335,30 +335,9 @@ class SharedEmbeddingColumn(_Embedding, _SharedFields):
         return self.shared_embedding_column_creator.embedding_weights
 
 
-class _SequenceNumericFields(NamedTuple):
-    key: str
-    shape: tuple[int, ...]
-    default_value: float
-    dtype: Any
-    normalizer_fn: Any
-
-
 @registered
-class SequenceNumericColumn(SequenceDenseColumn, _SequenceNumericFields):
+class SequenceNumericColumn(_NumbersOfOneFeature, SequenceDenseColumn, _NumericFields):
     """Sequences of numbers: see `sequence_numeric_column`."""
-
-    @property
-    def name(self) -> str:
-        return self.key
-
-    @property
-    def parents(self) -> list[Any]:
-        return [self.key]
-
-    @property
-    def variable_shape(self) -> Any:
-        """The shape of one step."""
-        return api().TensorShape(self.shape)
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from gradtape._src.core.composites import NotDenseError, hosted, register_gradie
 from gradtape._src.core.primitive import registry
 from gradtape._src.dtypes import DType
 from gradtape._src.ops import array, index
-from gradtape._src.shape import TensorShape, as_shape
+from gradtape._src.shape import ShapeAndDtype, TensorShape, as_shape
 from gradtape._src.tensor import Tensor
 
 
@@ -135,7 +135,7 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or converter_of(value) is not None
 
 
-class SparseTensorSpec:
+class SparseTensorSpec(ShapeAndDtype):
     """A description of a sparse tensor: shape and dtype.
 
     >>> tf.SparseTensorSpec([None, 3]).is_compatible_with(tf.SparseTensor([[0, 1]], [2.0], [5, 3]))
@@ -150,16 +150,6 @@ class SparseTensorSpec:
 
     def __init__(self, shape: Any = None, dtype: Any = dtypes.float32) -> None:
         self._shape, self._dtype = as_shape(shape), dtypes.as_dtype(dtype)
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape, which may be unknown in part."""
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the values."""
-        return self._dtype
 
     @property
     def rank(self) -> int | None:

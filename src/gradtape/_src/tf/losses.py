@@ -297,7 +297,6 @@ def _sampled_logits(
     num_classes: Any,
     num_true: int,
     sampled_values: Any,
-    subtract_log_q: bool,
     remove_accidental_hits: bool,
     seed: Any,
 ) -> tuple[Tensor, Tensor]:
@@ -327,9 +326,8 @@ def _sampled_logits(
         hit = reduce.any_(math.equal(wanted[:, :, None], candidates), axis=(1,))
         lowest, nothing = np.asarray([np.finfo(np.float32).min, 0]).astype(x.array.dtype)
         sampled_logits = sampled_logits + math.where(hit, lowest, nothing)
-    if subtract_log_q:
-        true_logits = true_logits - math.log(cast(true_count, x.dtype))
-        sampled_logits = sampled_logits - math.log(cast(sampled_count, x.dtype))
+    true_logits = true_logits - math.log(cast(true_count, x.dtype))
+    sampled_logits = sampled_logits - math.log(cast(sampled_count, x.dtype))
     targets = np.concatenate([np.full((batch, num_true), 1 / num_true), np.zeros((batch, size))], 1)
     return concat([true_logits, sampled_logits], 1), wrap(targets.astype(x.array.dtype))
 
@@ -352,19 +350,8 @@ def nce_loss(
     >>> tf.nn.nce_loss(weights, biases, [[1], [3]], inputs, num_sampled=2, num_classes=5).shape
     TensorShape([2])
     """
-    logits, targets = _sampled_logits(
-        weights,
-        biases,
-        labels,
-        inputs,
-        num_sampled,
-        num_classes,
-        num_true,
-        sampled_values,
-        True,
-        remove_accidental_hits,
-        None,
-    )
+    sampling = (num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits, None)
+    logits, targets = _sampled_logits(weights, biases, labels, inputs, *sampling)
     result: Tensor = tfmath.reduce_sum(math.sigmoid_cross_entropy(logits, targets), 1)
     return result
 
@@ -388,18 +375,7 @@ def sampled_softmax_loss(
     >>> tf.nn.sampled_softmax_loss(weights, biases, [[1]], inputs, num_sampled=3, num_classes=9).shape
     TensorShape([1])
     """
-    logits, targets = _sampled_logits(
-        weights,
-        biases,
-        labels,
-        inputs,
-        num_sampled,
-        num_classes,
-        num_true,
-        sampled_values,
-        True,
-        remove_accidental_hits,
-        seed,
-    )
+    sampling = (num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits, seed)
+    logits, targets = _sampled_logits(weights, biases, labels, inputs, *sampling)
     result: Tensor = nn.cross_entropy(logits, targets)
     return result

@@ -76,7 +76,8 @@ def depth_to_space(input: TensorLike, block_size: Any, data_format: str = "NHWC"
     return to_channels_second(result) if second else result
 
 
-def _blocks(block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pairs]:
+def _blocks(x: Tensor, block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pairs]:
+    """The size of a block along each axis of space, and the pairs of paddings or crops."""
     if isinstance(block_shape, int) and name == "crops":  # TensorFlow takes a number there, and not in space_to_batch
         block_shape = [block_shape, block_shape]
     plain, table = integers(block_shape, op, "Tblock_shape"), integers(pairs, op, f"T{name}")
@@ -90,6 +91,9 @@ def _blocks(block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pai
         )
     if any(b < 1 for b in blocks) or any(v < 0 for pair in amounts for v in pair):
         raise errors.invalid_argument(f"block_shape must be positive and {name} non-negative", op)
+    rank = len(x.array.shape)
+    if rank < len(blocks) + 1:
+        raise errors.invalid_argument(f"input rank should be >= {len(blocks) + 1} instead of {rank}", op)
     return blocks, tuple((low, high) for low, high in amounts)
 
 
@@ -101,10 +105,8 @@ def space_to_batch(input: TensorLike, block_shape: Any, paddings: TensorLike, na
     """
     op = "SpaceToBatchND"
     x = operand(input)
-    blocks, pairs = _blocks(block_shape, paddings, "paddings", op)
+    blocks, pairs = _blocks(x, block_shape, paddings, "paddings", op)
     n, shape = len(blocks), tuple(x.array.shape)
-    if len(shape) < n + 1:
-        raise errors.invalid_argument(f"input rank should be >= {n + 1} instead of {len(shape)}", op)
     rest = shape[n + 1 :]
     if any(low or high for low, high in pairs):
         before = (0, *(low for low, _ in pairs), *[0] * len(rest))
@@ -151,10 +153,8 @@ def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | 
     """
     op = "BatchToSpaceND"
     x = operand(input)
-    blocks, pairs = _blocks(block_shape, crops, "crops", op)
+    blocks, pairs = _blocks(x, block_shape, crops, "crops", op)
     n, shape = len(blocks), tuple(x.array.shape)
-    if len(shape) < n + 1:
-        raise errors.invalid_argument(f"input rank should be >= {n + 1} instead of {len(shape)}", op)
     if shape[0] % prod(blocks):
         raise errors.invalid_argument(
             f"Input batch dimension ({shape[0]}) is not divisible by product of block sizes ({prod(blocks)})", op

@@ -21,7 +21,7 @@ from gradtape._src.dtypes import DType, as_dtype, float32
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.ops.ragged.tensor import RaggedTensor, RaggedTensorSpec
 from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
-from gradtape._src.shape import TensorShape, TensorSpec
+from gradtape._src.shape import ShapeAndDtype, TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
 from gradtape._src.variable.spec import VariableSpec
@@ -225,21 +225,11 @@ class BatchableTypeSpec(TypeSpec):
         """The specification of one of the values."""
 
 
-class DenseSpec(TypeSpec):
+class DenseSpec(ShapeAndDtype, TypeSpec):
     """A `TypeSpec` of values that have a shape and a dtype, and stand for one tensor."""
 
     def __init__(self, shape: Any, dtype: Any = float32, name: str | None = None) -> None:
         self._shape, self._dtype, self._name = TensorShape(shape), as_dtype(dtype), name
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape, which may be unknown in part."""
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the elements."""
-        return self._dtype
 
     @property
     def name(self) -> str | None:

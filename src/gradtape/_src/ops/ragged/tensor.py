@@ -27,7 +27,7 @@ from gradtape._src.ops.ragged.dense import (
 from gradtape._src.ops.ragged.partition import RowPartition
 from gradtape._src.ops.ragged.row_copies import copied_rows, is_plain
 from gradtape._src.ops.sparse_tensor import SparseTensor
-from gradtape._src.shape import TensorShape, as_shape
+from gradtape._src.shape import ShapeAndDtype, TensorShape, as_shape
 from gradtape._src.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -726,7 +726,7 @@ def _unpickled(flat: Tensor, found: list[tuple[ndarray, int | None]]) -> Any:
 
 
 # -- the specification -----------------------------------------------------------------------------------------------
-class RaggedTensorSpec:
+class RaggedTensorSpec(ShapeAndDtype):
     """A description of a ragged tensor: shape, dtype, number of ragged dimensions, dtype of the row splits.
 
     >>> import gradtape as tf
@@ -771,16 +771,6 @@ class RaggedTensorSpec:
         if not isinstance(value, RaggedTensor):
             raise AttributeError(f"'{type(value).__name__}' object has no attribute 'flat_values': it is not ragged.")
         return cls(value.shape, value.dtype, value.ragged_rank, value._partition.dtype)
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape, which may be unknown in part."""
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the values."""
-        return self._dtype
 
     @property
     def ragged_rank(self) -> int:
