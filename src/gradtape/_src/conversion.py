@@ -136,7 +136,7 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
             value.check_operand()
         return value
     kind = type(value)
-    if kind is float or kind is int or kind is bool:  # a number goes along with the tensor beside it
+    if kind is float or kind is int or kind is bool:  # it needs no place: it moves to the device of the other operand
         return constant_operand(array_from(value, dtype))
     if kind in converters:  # without a search (benchmark: pinn)
         return converters[kind](value)

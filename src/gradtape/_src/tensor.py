@@ -95,10 +95,10 @@ class Reference:
 def value_text(array: Any) -> str:
     """A value within a repr, as TensorFlow prints it: `numpy=...`, or the parts and the layout of one on a mesh."""
     mesh = mesh_of(array)
-    return f"numpy={array_text(np.asarray(array))}" if mesh is None else f"value={mesh.text_of(array)}"
+    return f"numpy={_array_text(np.asarray(array))}" if mesh is None else f"value={mesh.text_of(array)}"
 
 
-def array_text(value: ndarray) -> str:
+def _array_text(value: ndarray) -> str:
     """An array within a repr: a scalar as Python has it, several lines from a new one on."""
     return _on_own_lines(repr(value)) if value.ndim else repr(value.item())
 
@@ -108,15 +108,15 @@ def _on_own_lines(text: str) -> str:
 
 
 def _symbol_name(array: Any) -> str:
-    """What a value without numbers is called: after the op that computes it, or for a batch what it is made of."""
+    """The name of a value without numbers: that of the op that computes it, or the repr of a batch."""
     return array.graph.name_of(array) if hasattr(array, "graph") else repr(array)
 
 
 class _Absent:
     """An attribute that tensors do not have, and why.
 
-    A `__getattr__` could say it as well, but then Python (3.11 at least) takes the slow way to all the other
-    attributes of the class: `array` and `uid` are read by every op (benchmark: chain).
+    With a `__getattr__`, Python (3.11 at least) looks up all other attributes of the class more slowly, and every op
+    reads `array` and `uid` (benchmark: chain).
     """
 
     __slots__ = ("_reason",)
@@ -157,7 +157,7 @@ class Tensor(Operators):
     """
 
     __slots__ = ("__dict__", "__weakref__", "array", "uid")
-    # NumPy's operators give way to ours when the other operand is a tensor.
+    # NumPy's operators defer to ours if the other operand is a tensor.
     __array_priority__ = 100
 
     array: Array
@@ -274,8 +274,8 @@ class Tensor(Operators):
     def _exported(self) -> ndarray:
         if active_stack() is not None:
             report_escape("NumPy", self.uid)
-        held = self.array if type(self.array) is ndarray else readable(self.array)
-        return np.array(held, order="C")
+        array = self.array if type(self.array) is ndarray else readable(self.array)
+        return np.array(array, order="C")
 
     def __dlpack__(self, **options: Any) -> Any:
         if active_stack() is not None:
@@ -514,9 +514,9 @@ def _references(tensor: Any, value: ndarray) -> tuple[int, int, int]:
 
 
 def _calibrated() -> set[tuple[int, int, int]]:
-    """What `_references` gives for a tensor that only a method call still holds, if this Python can tell.
+    """What `_references` returns for a tensor to which only a method call refers, if this Python can tell.
 
-    Where it cannot (a variable and a passing value look the same, or there are no counts), nothing is handed over.
+    If it cannot (a variable and a temporary value have equal counts, or there are none), every array is copied.
     """
     if not hasattr(sys, "getrefcount"):
         return set()
@@ -531,11 +531,10 @@ def _calibrated() -> set[tuple[int, int, int]]:
             value = self.array
             return _references(self, value)
 
-    passing = {Probe(np.zeros(2)).numpy(), Probe(np.zeros(2)[:]).numpy()}
-    held = Probe(np.zeros(2))
-    other = np.zeros(2)
-    bound = [Probe(np.zeros(2)).numpy, Probe(np.zeros(2)[:]).numpy]  # a method that is kept may be called again
-    return passing - {held.numpy(), Probe(other).numpy(), Probe(other[:]).numpy(), *(numpy() for numpy in bound)}
+    temporary = {Probe(np.zeros(2)).numpy(), Probe(np.zeros(2)[:]).numpy()}
+    named, array = Probe(np.zeros(2)), np.zeros(2)
+    methods = [Probe(np.zeros(2)).numpy, Probe(np.zeros(2)[:]).numpy]  # they can be called again
+    return temporary - {named.numpy(), Probe(array).numpy(), Probe(array[:]).numpy(), *(call() for call in methods)}
 
 
 _LAST = _calibrated()

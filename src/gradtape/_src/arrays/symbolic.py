@@ -237,7 +237,7 @@ class Graph:
     transient (of the root) whether it holds what is true during this call only: the program is not kept
     assumes (of the root) whether the program checks sizes; a call that fails such a check runs eagerly
     first_effect (of the root) how many of its nodes come before the first callback, which must not happen twice
-    follows_constants  whether the tape also has what depends on nothing but constants that were made inside
+    tracks_constants  whether the tape also has what depends on nothing but constants that were made inside
 
     >>> @tf.function
     ... def f(x):
@@ -250,7 +250,7 @@ class Graph:
         self.name, self.outer, self.first = name, outer, first
         self.iteration: Symbolic | None = None
         self.polymorphic: bool = any(g is not None and g.polymorphic for g in (outer, first))
-        self.follows_constants: bool = any(g is not None and g.follows_constants for g in (outer, first))
+        self.tracks_constants: bool = any(g is not None and g.tracks_constants for g in (outer, first))
         around = outer or first
         self.root: Graph = self if around is None else around.root
         self.transient, self.executor = False, "xla"

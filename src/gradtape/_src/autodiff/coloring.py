@@ -17,13 +17,13 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-GREEDY_LIMIT = 100_000_000
+_GREEDY_LIMIT = 100_000_000
 """How many pairs of columns the greedy coloring may look at; beyond that each column has a color of its own."""
 
 LARGE = 50_000
 """With more entries than this, one color more than necessary is no reason to search on."""
 
-STAR_LIMIT = 20_000_000
+_STAR_LIMIT = 20_000_000
 """How many steps the search for a star coloring may take; beyond that, colors of columns are used."""
 
 
@@ -65,7 +65,7 @@ def color_columns(pattern: Pattern) -> Array:
     least = least_colors(pattern.rows)
     if least <= 1:
         return np.zeros(pattern.shape[1], np.int64)
-    if least >= pattern.shape[1] or (per_row.astype(float) ** 2).sum() > GREEDY_LIMIT:
+    if least >= pattern.shape[1] or (per_row.astype(float) ** 2).sum() > _GREEDY_LIMIT:
         return np.arange(pattern.shape[1])
     found = [colors for extra in range(2) if (colors := _cyclic(pattern, least + extra)) is not None]
     if found and found[0].max() < least + (len(pattern.rows) > LARGE):
@@ -128,7 +128,7 @@ def color_symmetric(pattern: Pattern) -> Array:
     """A color for each column of a symmetric matrix, so that each entry can be read from its place or its mirror."""
     by_column = color_columns(pattern)
     degrees = np.bincount(pattern.rows, minlength=pattern.shape[0]).astype(float)
-    if by_column.max(initial=0) <= 1 or (degrees**3).sum() > STAR_LIMIT:
+    if by_column.max(initial=0) <= 1 or (degrees**3).sum() > _STAR_LIMIT:
         return by_column
     star = _star(pattern)
     return star if star.max() < by_column.max() else by_column

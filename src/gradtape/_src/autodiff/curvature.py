@@ -47,13 +47,13 @@ def ggn_vp(tape: Tape, target: Any, outputs: Any, sources: Any, vectors: Any, po
     pushed = second.jvp(middle, flat, directions, unconnected_gradients=ZERO)
     known = [g for g in gradients if g is not None]
     curved = iter(second.jvp(known, middle, pushed, unconnected_gradients=ZERO))
-    seeds = [zeros_of(t) if g is None else next(curved) for g, t in zip(gradients, middle, strict=True)]
+    seeds = [_zeros_of(t) if g is None else next(curved) for g, t in zip(gradients, middle, strict=True)]
     found = second.gradient(middle, flat, output_gradients=seeds)
     results = [or_zeros(g, (), s, policy) if g is None else g for g, s in zip(found, flat, strict=True)]
     return nest.pack_sequence_as(sources, results)
 
 
-def zeros_of(tensor: Any) -> Any:
+def _zeros_of(tensor: Any) -> Any:
     """Zeros of the shape and dtype of a tensor."""
     value = array_of(tensor)
     return wrap(namespace_of(value).zeros_like(value))

@@ -248,13 +248,13 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @custom_gradient
-    def passed(*args: Any, **kwargs: Any) -> Any:
+    def with_identity_gradient(*args: Any, **kwargs: Any) -> Any:
         def grad(*upstream: Any, variables: Any = None) -> Any:
             grads = upstream[0] if len(upstream) == 1 else list(upstream)
             return (grads, [None] * len(variables)) if variables is not None else grads
 
         return f(*args, **kwargs), grad
 
-    functools.update_wrapper(passed, f, updated=())
-    wrapped: Callable[..., Any] = passed
+    functools.update_wrapper(with_identity_gradient, f, updated=())
+    wrapped: Callable[..., Any] = with_identity_gradient
     return wrapped

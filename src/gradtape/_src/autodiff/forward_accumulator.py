@@ -41,7 +41,7 @@ class _Pusher(Recorder):
 
     def append(self, record: Any) -> bool:
         active = active_recorders()
-        outside = active[active.index(self) + 1 :]  # tapes and accumulators inside this one do not see its work
+        outside = active[active.index(self) + 1 :]  # recorders inside this one do not record what it computes
         with stack.use_recorders(outside), float_errors_ignored(), dimensions_shown():
             (marked_push if settings.checks_numerics else push)(record, self.tangents, self.tracked, traced=True)
         return True  # on_op follows

@@ -29,18 +29,18 @@ T = TypeVar("T", bound="RecordingTape")
 
 
 class RecordingTape:
-    """A tape without derivatives: it records what runs inside its `with` block, and knows what state it is in."""
+    """A tape without derivatives: the recording of the ops inside its `with` block, and its state."""
 
     # Attributes that most tapes never set have a default in the class: a tape is created for every step.
     _summary: Recording | None = None  # the summary of a freed record
     _discarded: tuple[Recording, ...] = ()  # what `reset` discarded
-    _op_logger: Recorder | None = None  # sees every op of the block, with `lines=True`
+    _op_logger: Recorder | None = None  # observes every op of the block, with `lines=True`
     _recording: Recording | None = None
     _active = False
     _paused = False
     _blocks: tuple[str, ...] = ()  # the `with` blocks that are open: of recording, or of a pause
     _stops = 0  # how many stop_recording blocks are open
-    _variables: Mapping[int, Variable] = MappingProxyType({})  # the watched ones of a record that is gone
+    _variables: Mapping[int, Variable] = MappingProxyType({})  # the watched ones, after the records are freed
     _used_at: Line | None = None  # the file and line of the gradient call that used it up
     options: Mapping[str, Any] = MappingProxyType({})  # what is switched on beyond TensorFlow's arguments
     _budget: Any = None  # with `memory_limit`: see autodiff/budget.py
@@ -80,7 +80,7 @@ class RecordingTape:
             }
             self.options = {name: value for name, value in chosen.items() if value}
         if memory_limit is not None or spill is not None:
-            self._budget = budget_of(memory_limit, spill, self.options)
+            self._budget = _budget_of(memory_limit, spill, self.options)
             self.options = {**self.options, "memory_limit": self._budget.limit}
         self._log: list[Any] = []  # the fields of events: recording begins and ends, something is watched
 
@@ -370,7 +370,7 @@ def _unknown_argument(name: str) -> TypeError:
     return TypeError(f"GradientTape.__init__() got an unexpected keyword argument '{name}'. {advice}")
 
 
-def budget_of(limit: Any, spill: Any, options: Mapping[str, Any]) -> Any:
+def _budget_of(limit: Any, spill: Any, options: Mapping[str, Any]) -> Any:
     """The budget of a tape with `memory_limit`."""
     from gradtape._src.autodiff.budget import Budget, parse_limit
 

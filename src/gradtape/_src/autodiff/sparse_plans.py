@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
 
 MODES = ("auto", "forward", "reverse", "both", "symmetric", "acyclic")
-OF_HESSIANS = ("forward", "symmetric", "acyclic")
+_OF_HESSIANS = ("forward", "symmetric", "acyclic")
 FORMATS = ("tensor", "scipy")
 
 
-def find_pattern(
+def _find_pattern(
     recording: Any, targets: Sequence[Any], sources: Sequence[Any], local: bool
 ) -> tuple[Pattern, list[str]]:
     """Where the derivatives of the targets can be different from zero, and the ops that counted as dense."""
@@ -188,7 +188,7 @@ def _repeated(part: Passes, entry: Array, examples: Array, stride: int, size: in
     )
 
 
-def make_plan(
+def _make_plan(
     recording: Any,
     targets: Sequence[Any],
     sources: Sequence[Any],
@@ -209,9 +209,9 @@ def make_plan(
             raise TypeError(f"Sparse derivatives need real floating-point targets and sources; received {value.dtype}.")
     if order == 2 and mode == "auto":
         mode = "symmetric"
-    if mode not in (OF_HESSIANS if order == 2 else ("auto", "forward", "reverse", "both")):
+    if mode not in (_OF_HESSIANS if order == 2 else ("auto", "forward", "reverse", "both")):
         raise ValueError(f"mode={mode!r} is not supported for derivatives of order {order}. Use 'auto'.")
-    pattern, dense_ops = find_pattern(recording, targets, sources, local)
+    pattern, dense_ops = _find_pattern(recording, targets, sources, local)
     shape = () if order == 2 else tuple(array_of(targets[0]).shape)
     shapes = [tuple(array_of(s).shape) for s in sources]
     only_reverse = "custom_gradient" in dense_ops
@@ -243,11 +243,11 @@ def sparsity(
             )
         check_batch(target, flat[0])
     if order == 1:
-        return make_plan(recording, [target], flat, order=1, mode=mode, local=local, format=format, batch=batch)
+        return _make_plan(recording, [target], flat, order=1, mode=mode, local=local, format=format, batch=batch)
     if order != 2:
         raise ValueError(f"order must be 1 (a Jacobian) or 2 (a Hessian); received {order!r}.")
     second, gradients = directional.second_tape(tape, recording, target, flat)
-    return make_plan(second._recording, gradients, flat, order=2, mode=mode, local=local, format=format)
+    return _make_plan(second._recording, gradients, flat, order=2, mode=mode, local=local, format=format)
 
 
 def _planned(
@@ -267,7 +267,7 @@ def _planned(
     if sparse not in (True, *FORMATS):
         raise ValueError(f"sparse must be True, 'tensor', 'scipy' or the result of tape.sparsity; received {sparse!r}.")
     form = "tensor" if sparse is True else sparse
-    return make_plan(recording, targets, sources, order=order, mode=mode, local=False, format=form, batch=batch)
+    return _make_plan(recording, targets, sources, order=order, mode=mode, local=False, format=form, batch=batch)
 
 
 def sparse_jacobian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients, sparse: Any, mode: str) -> Any:

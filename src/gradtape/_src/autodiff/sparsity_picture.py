@@ -9,14 +9,14 @@ import numpy as np
 if TYPE_CHECKING:
     from gradtape._src.autodiff.sparsity import Sparsity
 
-CELLS = 120
+_CELLS = 120
 """A larger matrix is drawn with this many cells along its longer side; a cell is drawn if it has an entry."""
 
 
 def to_svg(plan: Sparsity, size: int) -> str:
     """See `Sparsity.to_svg`."""
     longest = max(*plan.shape, 1)
-    cells = min(longest, CELLS)
+    cells = min(longest, _CELLS)
     side = size / cells
     rows, columns = plan.rows * cells // longest, plan.columns * cells // longest
     colors = plan.color_of_entries()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
     from gradtape._src.autodiff.recording import Recording
 
-MOST_ORDERS = 170
+_MOST_ORDERS = 170
 """The factorial of a larger number is not a float64."""
 
 
@@ -92,8 +92,8 @@ def biharmonic(tape: Tape, target: Any, source: Any, batch: bool, policy: Unconn
 def _check_order(order: Any) -> None:
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)):
         raise TypeError(f"`order` must be an int, the number of derivatives; received {order!r}.")
-    if not 0 <= order <= MOST_ORDERS:
-        raise ValueError(f"`order` is between 0 and {MOST_ORDERS}; received {order}.")
+    if not 0 <= order <= _MOST_ORDERS:
+        raise ValueError(f"`order` is between 0 and {_MOST_ORDERS}; received {order}.")
 
 
 def _of_one(tape: Tape, target: Any, source: Any, batch: bool) -> tuple[Recording, Any, Any]:

@@ -15,7 +15,7 @@ from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.interrupts import graph_traced
 
 Handler = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
-"""What computes an op, given by its name and its dense call, of arguments of which one is composite."""
+"""Computes an op on arguments of which one is composite, given its name and its call on dense arguments."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -26,7 +26,7 @@ _loaders: list[Callable[[], Any]] = []
 
 
 def register_handler(kind: type, handler: Handler) -> None:
-    """Register what computes ops on a class of composite tensors."""
+    """Register the function that computes ops on a class of composite tensors."""
     _handlers[kind] = handler
 
 
@@ -38,7 +38,7 @@ def is_composite(value: Any) -> bool:
 def register_gradient(
     kind: type, differentiable_part: Callable[[Any], Any], with_gradient: Callable[[Any, Any], Any]
 ) -> None:
-    """Let a class be target or source of a gradient: by the part that has one, and by what a gradient looks like."""
+    """Make a class differentiable: register its differentiable part, and how to rebuild it from a gradient of that."""
     _gradients[kind] = (differentiable_part, with_gradient)
 
 
@@ -55,12 +55,12 @@ def with_gradient(value: Any, gradient: Any) -> Any:
 
 
 def register_loader(load: Callable[[], Any]) -> None:
-    """Register what completes the tables of ops: it runs once, when an op first has a composite argument."""
+    """Register a function that completes the tables of ops. It runs when an op first has a composite argument."""
     _loaders.append(load)
 
 
 class NotDenseError(ValueError):
-    """A composite tensor where a dense one is needed. Its text is made when it is read: most are caught by ops."""
+    """A composite tensor where a dense one is needed. Ops catch most of these, so the text is made when it is read."""
 
     def __init__(self, value: Any, advice: str = "") -> None:
         super().__init__(value, advice)
@@ -98,29 +98,30 @@ def _handled(handler: Handler, name: str, call: Callable[..., Any], *args: Any, 
 
 
 Example = Callable[[list[Any], list[int]], list[Any]]
-"""Makes components that fit together of some, of which those at certain places can be changed."""
+"""Makes consistent components from given ones, by changing those at certain positions."""
 
 _structures: dict[type, tuple[Callable[[Any], Iterable[Any]], Example]] = {}
 
 
 def register_structure(kind: type, tensors: Callable[[Any], Iterable[Any]], example: Example) -> None:
-    """Register which tensors of a composite one decide about shapes: those of rows, those of coordinates. And how to
-    make an example, to try functions with.
+    """Register which components of a class determine shapes (row splits, coordinates), and how to make an example.
+
+    Functions are tried with the example, to infer the shapes of their results.
     """
     _structures[kind] = tensors, example
 
 
 def valid_example(value: Any, parts: list[Any], places: list[int]) -> list[Any]:
-    """The components of an example of a value; those at these places can be changed so that they fit the others."""
+    """The components of an example of a value: those at `places` may be changed to be consistent with the others."""
     found = _structures.get(type(value))
     return parts if found is None or not places else found[1](parts, places)
 
 
 def hosted(function: _F) -> _F:
-    """Let a function of composite tensors be one node of a graph, where rows or coordinates are values of the graph.
+    """Make a function of composite tensors one node of a graph if row splits or coordinates are symbolic there.
 
-    Its code needs their numbers: the program calls it with tensors that have some. The rule for a graph in a file has
-    the name of the class or the module too: `RaggedTensor.to_tensor`, `sparse_math.bincount`.
+    Its code needs their values, so the program calls it when it runs. The rule for a graph in a file has the name of
+    the class or the module too: `RaggedTensor.to_tensor`, `sparse_math.bincount`.
     """
     name = function.__name__
     rule = function.__qualname__ if "." in function.__qualname__ else f"{function.__module__.rsplit('.', 1)[-1]}.{name}"
@@ -154,7 +155,7 @@ def _members(values: Any) -> Iterator[Any]:
 
 
 def dispatched(function: _F) -> _F:
-    """Let a function take composite tensors: it is an op of their tables, under its own name."""
+    """Make a function accept composite tensors: their tables of ops have it under its own name."""
     name = function.__name__
 
     @wraps(function)

@@ -95,7 +95,7 @@ def _pushed(
         )
         return found
     if op.name not in registry:
-        raise unexpanded(op)
+        raise _unexpanded(op)
     outputs = _as_tuple(output)
     saved = [None if v is None else v if traced else v.array for v in values]
     saved += [None] * (len(inputs) + len(outputs) - len(saved))
@@ -115,7 +115,7 @@ def _pushed(
     return outs
 
 
-def unexpanded(op: Any) -> NotImplementedError:
+def _unexpanded(op: Any) -> NotImplementedError:
     """The error for a program whose ops are not known one by one."""
     return NotImplementedError(
         f"Taylor mode needs the individual ops of a program, but this tape recorded a single op ({op.tf_name}): a "

@@ -129,7 +129,7 @@ def _transposed(
     tracked = [uid for uid in outputs if uid in shapes and kinds[uid].kind not in "biuO"]
     probes = [wrap(_zeros(raw, shapes[uid], kinds[uid])) for uid in tracked]
     inner = Recorder()
-    inner.born = stack.clock()  # it sees a batch of tangents as one tensor
+    inner.born = stack.clock()  # it records a batch of tangents as one tensor
     for probe in probes:
         inner.tracked[probe.uid] = tuple(probe.array.shape)
     outer = stack.active_recorders() if traced else ()

@@ -77,7 +77,7 @@ class Series:
 
     @property
     def varies(self) -> bool:
-        """Whether it may have coefficients behind the first."""
+        """Whether it may have coefficients after the first."""
         return self._coefficient is not None or len(self._known) > 1
 
     def __getitem__(self, n: int) -> Any:
@@ -95,7 +95,7 @@ class Series:
         return None if not self._known or type(self._known[0]) is Unsaved else self._known[0]
 
     def define(self, coefficient: Coefficient) -> None:
-        """Say how coefficients behind the known ones are computed."""
+        """Set the function that computes the coefficients after the known ones."""
         self._coefficient = coefficient
 
     def set_value(self, value: Any) -> None:
@@ -160,15 +160,15 @@ class SeriesNamespace(Interpreter):
         return x
 
 
-series_namespace: Any = SeriesNamespace()
-register_namespace(Series, series_namespace)
+_namespace: Any = SeriesNamespace()
+register_namespace(Series, _namespace)
 
 
 def apply(name: str, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """Run a primitive on series and on arrays that do not vary."""
     op = registry.get(name)
     if op is None:  # no primitive, but a function of primitives
-        return generic_kernels[name](series_namespace, *args, **attrs)
+        return generic_kernels[name](_namespace, *args, **attrs)
     given = [a if type(a) is Series else constant(a) for a in args]
     key, of = _function_of(name, given, attrs)
     if of is not None and key in of.functions:

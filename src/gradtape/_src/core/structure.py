@@ -307,7 +307,7 @@ def _contracted(
         merged = sets.union_over(ids, gone)
         left = [label for label in term if label in output]
         found = np.transpose(merged, [left.index(label) for label in output if label in left])
-        found = found.reshape([found.shape[left_of(output, left).index(c)] if c in left else 1 for c in output])
+        found = found.reshape([found.shape[_left_of(output, left).index(c)] if c in left else 1 for c in output])
         return np.broadcast_to(_masked(found, output, zeros, sizes), tuple(sizes[c] for c in output))
     labels = list(dict.fromkeys([*kept[0][0], *term, *output]))
     mask_term, mask = kept[0]
@@ -325,7 +325,7 @@ def _contracted(
     return flat.reshape([sizes[c] for c in output])
 
 
-def left_of(output: str, left: Sequence[str]) -> list[str]:
+def _left_of(output: str, left: Sequence[str]) -> list[str]:
     """The indices of the output that an operand has, in the order of the output."""
     return [c for c in output if c in left]
 

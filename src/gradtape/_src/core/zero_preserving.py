@@ -105,8 +105,8 @@ class ZeroPreservingNamespace(Interpreter):
         return ZeroPreserving(np.zeros(shape, dtype))
 
 
-strong_namespace: Any = ZeroPreservingNamespace()
-register_namespace(ZeroPreserving, strong_namespace)
+_namespace: Any = ZeroPreservingNamespace()
+register_namespace(ZeroPreserving, _namespace)
 
 
 def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
@@ -123,7 +123,7 @@ def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     result = getattr(xp, name)(*values, **attrs)
     if type(result) is tuple:
         return tuple(zero_preserving(r) for r in result)
-    if not is_tame(result) and all(_is_zero(values[i]) for i in strong) and not _is_complex(result):
+    if not _is_finite(result) and all(_is_zero(values[i]) for i in strong) and not _is_complex(result):
         result = xp.where(xp.isfinite(result), result, 0)  # a linear function of zeros, whatever its matrix
     return zero_preserving(result)
 
@@ -150,7 +150,7 @@ def _all(array: Any, test: str, *operands: Any) -> bool:
     return bool(xp.all(getattr(xp, test)(array, *operands), axis=tuple(range(array.ndim))))
 
 
-def is_tame(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     """Whether all numbers are known to be finite."""
     array = bare(value)
     return array.dtype.kind in "iub" or _all(array, "isfinite")
@@ -165,25 +165,25 @@ def _is_complex(*values: Any) -> bool:
 
 
 # -- products --------------------------------------------------------------------------------------------------------
-def _without_wild(xp: Any, g: Any, y: Any) -> Any:
+def _finite_where_zero(xp: Any, g: Any, y: Any) -> Any:
     """The factor y with 0 in the place of what is not finite, where g is 0."""
     return xp.where(xp.logical_and(xp.equal(g, 0), xp.logical_not(xp.isfinite(y))), 0, y)
 
 
 def _multiply(xp: Any, values: list[Any], strong: int) -> Any:
     g, y = values[strong], values[1 - strong]
-    if is_tame(g) and is_tame(y):
+    if _is_finite(g) and _is_finite(y):
         return xp.multiply(*values)
     if _is_complex(g, y):
         return xp.multiply_no_nan(y, g)
-    ended = g if is_tame(g) else xp.where(xp.logical_and(xp.isinf(g), xp.equal(y, 0)), 0, g)
-    return xp.multiply(ended, y if is_tame(y) else _without_wild(xp, g, y))
+    ended = g if _is_finite(g) else xp.where(xp.logical_and(xp.isinf(g), xp.equal(y, 0)), 0, g)
+    return xp.multiply(ended, y if _is_finite(y) else _finite_where_zero(xp, g, y))
 
 
 def _multiply_no_nan(xp: Any, values: list[Any], strong: int) -> Any:
     x, y = values
-    if strong == 0 and not is_tame(y) and not _is_complex(x, y):
-        y = _without_wild(xp, x, y)
+    if strong == 0 and not _is_finite(y) and not _is_complex(x, y):
+        y = _finite_where_zero(xp, x, y)
     return xp.multiply_no_nan(x, y)
 
 
@@ -200,7 +200,7 @@ def _divide(xp: Any, values: list[Any], strong: int) -> Any:
 
 def _gate(xp: Any, values: list[Any], strong: int) -> Any:
     g, y = values
-    if strong == 0 and not is_tame(g):
+    if strong == 0 and not _is_finite(g):
         g = xp.where(xp.logical_and(xp.isinf(g), xp.less_equal(y, 0)), 0, g)
     return xp.gate(g, y)
 
@@ -225,7 +225,7 @@ def _contraction(xp: Any, name: str, values: list[Any], attrs: dict[str, Any]) -
     function = getattr(xp, name)
     result = function(*values, **attrs)
     arrays = [bare(v) for v in values]
-    if all(is_tame(v) for v in values) or any(a.dtype.kind != "f" for a in arrays):
+    if all(_is_finite(v) for v in values) or any(a.dtype.kind != "f" for a in arrays):
         return result
     if any(tuple(v.shape) != a.shape for v, a in zip(values, arrays, strict=True)):  # rows inside of a tensor
         return result

@@ -43,7 +43,7 @@ class Tracer:
     """Traces a function for arguments of one kind after the other.
 
     count             how often the code was run to be compiled
-    follows_constants whether the code needs gradients with respect to constants that it makes
+    tracks_constants whether the code needs gradients with respect to constants that it makes
     never_fits        tells of an error of shapes whether it occurs whatever the unknown dimensions are
     """
 
@@ -62,7 +62,7 @@ class Tracer:
         self._jit_compile = jit_compile  # True: by XLA, False: on NumPy, None: as `set_jit` says
         self._never_eager = bool(jit_compile) or always_traced
         self.count = 0
-        self.follows_constants = False
+        self.tracks_constants = False
         self.never_fits: Callable[[errors.InvalidArgumentError], bool] = _fits
         self._has_trace = False  # whether one came to its end: until then variables may be created
         self._created: list[Any] = []  # variables of the first call
@@ -113,7 +113,7 @@ class Tracer:
         """
         first, created = not self._has_trace, len(self._created)
         while True:
-            constants = self.follows_constants
+            constants = self.tracks_constants
             concrete = given_up = None
             try:
                 concrete = self.trace_once(arguments, first, shapes, kind)
@@ -122,7 +122,7 @@ class Tracer:
             if len(self._created) > created:
                 # As TensorFlow does: variables belong to the first call. The second trace finds them there.
                 first, created = False, len(self._created)
-            elif constants == self.follows_constants:
+            elif constants == self.tracks_constants:
                 break
         self._has_trace = True
         if given_up is not None:
@@ -142,7 +142,7 @@ class Tracer:
         graph.polymorphic = shapes is not None
         ops = collector()
         graph.static = bool(self._jit_compile) or ops is not None
-        graph.follows_constants = self.follows_constants
+        graph.tracks_constants = self.tracks_constants
         graph.variable_params.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.variable_args))
         self.count += 1
         trace = Trace(graph)
@@ -191,7 +191,7 @@ class Tracer:
             with graph_errors(knows_shapes), creating(creations):
                 result = self._converted(*args, **kwargs)
         except FollowConstantsError:
-            self.follows_constants = True
+            self.tracks_constants = True
             result = None
         except (errors.OperatorNotAllowedInGraphError, NotImplementedError) as error:
             if not self._autograph or is_available():

@@ -96,7 +96,7 @@ def _trace(name: str, sources: list[Any]) -> tuple[list[Any], dict[int, Any]]:
     if graph is None:
         raise RuntimeError(f"{name} is not supported when eager execution is enabled. Use tf.GradientTape instead.")
     trace = next(r for r in active_recorders() if isinstance(r, Trace))
-    if any(source.uid not in trace.tracked for source in sources) and not graph.follows_constants:
+    if any(source.uid not in trace.tracked for source in sources) and not graph.tracks_constants:
         raise FollowConstantsError
     return trace.records[:], trace.arrays
 

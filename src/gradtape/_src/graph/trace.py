@@ -23,7 +23,7 @@ REVERSE: Modes = (True, False)
 
 
 class _Tracked(dict[int, Any]):
-    """What a trace tracks: all that it computes, and every value from before it, which a tape outside may watch."""
+    """What a trace tracks: all that it computes, and every value created before it, which an outer tape may watch."""
 
     def __init__(self, before: int, everything: bool = False) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _Tracked(dict[int, Any]):
         return dict.__contains__(self, uid) or 0 < uid < self._last  # type: ignore[operator]
 
     def __missing__(self, uid: int) -> None:
-        return None  # a value from before: its shape is known where its gradient is computed
+        return None  # a value created before the trace: its shape is known where its gradient is computed
 
 
 class Trace(Recorder):
@@ -44,7 +44,7 @@ class Trace(Recorder):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
-        self.tracked = _Tracked(next_uid(), graph.follows_constants)
+        self.tracked = _Tracked(next_uid(), graph.tracks_constants)
         self.arrays = graph.arrays
         records = self.records
 
@@ -59,7 +59,7 @@ class Trace(Recorder):
             self.track(tensor)
 
     def track(self, tensor: Tensor) -> None:
-        """Track a tensor: an argument, or what an op gave."""
+        """Track a tensor: an argument, or the output of an op."""
         self.tracked[tensor.uid] = tuple(tensor.array.shape)
         self.arrays[tensor.uid] = tensor.array
 
@@ -82,14 +82,14 @@ def tracked_shape(uid: int, recorders: Sequence[Recorder]) -> Shape | None:
 
 
 class Residual(NamedTuple):
-    """A value of the first program that the second one needs, and the tensor it belongs to (0: none that is known)."""
+    """A value of the first program that the second one needs, and the uid of its tensor (0 if that is not known)."""
 
     symbol: Symbolic
     uid: int
 
     @property
     def key(self) -> tuple[int, int]:
-        """What it is, as a key of dictionaries."""
+        """Its identity, as a key of dictionaries."""
         return id(self.symbol), self.uid
 
 
@@ -107,7 +107,7 @@ def record(
     values: tuple[Tensor, ...],
     attrs: dict[str, Any],
 ) -> None:
-    """Tell every recorder that tracks an input."""
+    """Append a record to every recorder that tracks an input."""
     output = tuple([t.uid for t in outputs])
     dtypes = tuple([t.array.dtype for t in outputs])
     for recorder in reversed(recorders):  # the outermost first: see core.tape
@@ -122,42 +122,46 @@ def record(
             recorder.on_op(entry, (), outputs)
 
 
-def unbatched(d: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:
-    """Batches of recorded tensors as tensors with an axis for the rows: how many rows, the tensors, and how to make
-    batches of the gradients again. A batch may come as it is, or as the array of a tensor (forward mode does that).
+def unbatched(values: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:
+    """Replace batches of recorded tensors by tensors with an axis for the rows.
 
-    Raw batches are left alone: programs take them as they are.
+    Returns the number of rows (None without such a batch), the tensors, and a function that makes batches of gradients
+    again. A batch may also be the array of a tensor, as in forward mode. Batches of raw arrays stay as they are,
+    because programs accept them.
     """
-    whole = [_batch_in(x) for x in d]
-    batches = [x for x in whole if x is not None]
+    batch_of = [_batch_in(x) for x in values]
+    batches = [x for x in batch_of if x is not None]
     if not batches:
-        return None, d, lambda gradients: gradients
+        return None, values, lambda gradients: gradients
     level = max(x.level for x in batches)
     rows = next(x.batch_size for x in batches if x.level == level)
-    inside = any(isinstance(x, Tensor) and type(x.array) is Batched for x in d)
+    inside = any(isinstance(x, Tensor) and type(x.array) is Batched for x in values)
     if inside and any(recorder.born > level for recorder in active_recorders()):
         raise EscapeError("a compiled function is needed row by row where a tape is inside of the rows")
 
-    def again(gradients: list[Any]) -> list[Any]:
+    def batched_again(gradients: list[Any]) -> list[Any]:
         found = [None if g is None else Batched(g, level) for g in gradients]
         return [None if g is None else wrap(g) for g in found] if inside else found
 
     tensors = [
         None if x is None else _with_rows(x if batch is None else batch, level, rows)
-        for x, batch in zip(d, whole, strict=True)
+        for x, batch in zip(values, batch_of, strict=True)
     ]
-    return rows, tensors, again
+    return rows, tensors, batched_again
 
 
 def _batch_in(x: Any) -> Batched | None:
+    """The batch of recorded tensors that a value is, or that a tensor has as its array."""
     batch = x.array if isinstance(x, Tensor) else x
     return batch if type(batch) is Batched and (batch is not x or isinstance(batch.array, Tensor)) else None
 
 
-def _with_rows(x: Any, level: int, rows: int) -> Any:
+def _with_rows(x: Any, level: int, rows: int) -> Tensor:
+    """A tensor with an axis for the rows: those of a batch, or the same value in every row."""
     if type(x) is Batched and x.level == level:
         return as_tensor(x.rows())
-    return tensor_namespace.broadcast_to(as_tensor(x), shape=(rows, *x.shape))
+    result: Tensor = tensor_namespace.broadcast_to(as_tensor(x), shape=(rows, *x.shape))
+    return result
 
 
 def as_tensor(value: Any) -> Tensor:

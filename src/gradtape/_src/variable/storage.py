@@ -30,7 +30,7 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.threads import background
 
 deferred_restores: list[Callable[[], None]] = []
-"""Restored checkpoints that have values for variables which do not exist yet. Each call assigns what it can by now."""
+"""Deferred restores, of checkpoints with values for variables that do not exist yet: each assigns what it can."""
 
 
 class Mirror:
@@ -175,12 +175,12 @@ class Storage:
         return type(value) is ndarray or on_host(value)
 
     def is_donated(self) -> bool:
-        """Whether a running program has the memory, and the value is nowhere."""
+        """Whether the memory was donated to a running program, so that there is no value."""
         buffer: Any = self.committed()
         return self.tensor is None and type(buffer) not in (ndarray, Unread) and bool(buffer.is_deleted())
 
     def fetch(self) -> Tensor:
-        """The value for eager code: a copy of what a program left on the host, because the next one writes there."""
+        """The value for eager code: of a buffer on the host a copy, because the next program may write into it."""
         with updating():
             if self.tensor is not None:  # another thread was faster
                 return self.tensor
@@ -215,7 +215,7 @@ class Storage:
         return restore
 
     def update_in_place(self, how: np.ufunc, change: Any) -> bool:
-        """Compute `how(value, change)` in the memory of the value, if nothing else can see that; whether it was done.
+        """Compute `how(value, change)` in the memory of the value if nothing else refers to it; return whether it was.
 
         The reference counts tell: no tape, tensor or view has the array, or the aligned memory that it is in. Another
         thread could begin to read between this test and the update: where there is one, nothing is done.
@@ -263,7 +263,7 @@ class Storage:
 class Uncommitted:
     """New values of variables that are still in one list, from which the next call of their program takes them.
 
-    Every storage has it in the place of a buffer, and counts as aliased: whatever looks at one of them commits all.
+    It is the buffer of each of these storages, and they count as aliased: reading one of them commits all.
 
     values    in the order of the storages
     is_whole  whether the values are there, and no storage has got its own
@@ -277,7 +277,7 @@ class Uncommitted:
         self.is_whole = False
 
     def commit(self) -> None:
-        """Give each storage its value. The caller holds the lock; after an interrupt the next look goes on with it."""
+        """Give each storage its value. The caller holds the lock; after an interrupt the next read continues."""
         self.is_whole = False
         for storage, value in zip(self._storages, self.values, strict=False):
             if storage._buffer is self:
@@ -326,11 +326,11 @@ class Loan:
                 if type(buffer) is ndarray:
                     on_numpy(slot)
             else:
-                storage.tensor = None  # a copy, of what is about to change
+                storage.tensor = None  # a copy of the value that the program replaces
             arrays[slot] = buffer
 
     def keep_copies(self, arrays: Sequence[Any]) -> None:
-        """Let the copies that were lent be the values: what they are copies of is not needed twice."""
+        """Store the copies that were made for this call as the values, and drop the originals."""
         for slot, storage in zip(self.copied, self.stale, strict=True):
             storage._buffer, storage._aliased, storage.tensor = arrays[slot], False, None
         self.copied, self.stale = [], []
@@ -414,8 +414,8 @@ _lock: ContextVar[Any] = ContextVar("gradtape_storage_lock", default=forks.rlock
 _callback_lock = forks.rlock()
 
 updating: Callable[[], Any] = _lock.get
-"""The lock to hold while values change: two threads that add to one must not lose a sum, and none may read one whose
-memory a program has."""
+"""The lock to hold while values change: two threads that add to a variable must not lose an update, and no thread may
+read a variable whose memory is donated."""
 
 
 def called_back() -> setting[Any]:

@@ -89,7 +89,7 @@ class Graph(FuncGraph, metaclass=_Kind):
 
     def __init__(self) -> None:
         super().__init__("graph")
-        self.polymorphic = self.follows_constants = True
+        self.polymorphic = self.tracks_constants = True
         self.trace = Trace(self)
         self.operations: list[Operation] = []
         self.collections: dict[Any, list[Any]] = {}
