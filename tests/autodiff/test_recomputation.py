@@ -88,7 +88,7 @@ def test_the_report_shows_the_plan():
 def test_the_peak_is_really_lower():
     program = rnn(60, 96)
     peaks = []
-    for options in ({}, {"memory_limit": 1_000_000}):
+    for options in ({"memory_limit": 1_000_000}, {}):  # in this order: XLA compiles the other one in the background
         function, _ = in_function(program, **options)
         for _ in range(3):
             function()
@@ -97,7 +97,7 @@ def test_the_peak_is_really_lower():
         function()
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1_100_000 < peaks[0] / 2
+    assert peaks[0] < 1_100_000 < peaks[1] / 2
 
 
 def test_barriers_keep_xla_from_merging():
@@ -385,7 +385,7 @@ def test_the_peak_of_calls_is_really_lower():
     loss, variables = rnn(60, 96)
     function = tf.function(loss)
     peaks = []
-    for options in ({}, {"memory_limit": 1_200_000}):
+    for options in ({"memory_limit": 1_200_000}, {}):
         for _ in range(3):
             around(function, variables, **options)
         gc.collect()
@@ -393,7 +393,7 @@ def test_the_peak_of_calls_is_really_lower():
         around(function, variables, **options)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1_200_000 * 1.15 < peaks[0]
+    assert peaks[0] < 1_200_000 * 1.15 < peaks[1]
 
 
 def test_several_calls_share_the_limit():
