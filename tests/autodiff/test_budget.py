@@ -435,7 +435,7 @@ def test_bad_arguments():
     for limit in ("two", "2XB", -1, True, [1], "1.2.3GB", float("nan"), float("inf"), 0.5):
         with pytest.raises(ValueError, match="memory_limit must be a whole number of bytes"):
             tf.GradientTape(memory_limit=limit)
-    with pytest.raises(ValueError, match="spill must be None or 'disk'"):
+    with pytest.raises(ValueError, match="spill must be None, 'disk' or 'host'"):
         tf.GradientTape(memory_limit="1GB", spill="moon")
     with pytest.raises(ValueError, match="spill needs a memory_limit"):
         tf.GradientTape(spill="disk")
