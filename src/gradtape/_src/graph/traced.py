@@ -117,11 +117,7 @@ class Traced:
             return found
         several = len(recorders) > 1
         higher = several or recorders[0].persistent  # TensorFlow then prepares for derivatives of higher order
-        budget = None if higher else recorders[0].budget
-        if budget is None:
-            derivative = self.derivative(wanted, modes=modes_of(recorders))
-        else:
-            derivative = self._limited(wanted, modes_of(recorders), budget)
+        derivative = self._derivative_within(None if higher else recorders[0].budget, wanted, modes_of(recorders))
         if several and self.graph.needs_numpy:
             derivative.check_second()  # while the code can still run eagerly instead
         results = self.run(derivative.program, [t.array for t in tensors], host, sizes, variable_args)
@@ -219,9 +215,9 @@ class Traced:
         found.may_divide = self.graph.replicas is not None
         return found
 
-    def _limited(self, wanted: tuple[int, ...], modes: Modes, budget: Any) -> Derivative:
-        """The derivative for a tape with a memory limit, if sizes are known, and one device runs it."""
-        if self.graph.polymorphic or self.graph.needs_numpy or self.graph.replicas is not None:
+    def _derivative_within(self, budget: Any, wanted: tuple[int, ...], modes: Modes) -> Derivative:
+        """The derivative for a tape, within its memory limit if sizes are known and one device runs the program."""
+        if budget is None or self.graph.polymorphic or self.graph.needs_numpy or self.graph.replicas is not None:
             return self.derivative(wanted, modes=modes)
         found = self.derivative(wanted, modes=modes, limit=budget.limit_of_call())
         if found.plan is not None:
