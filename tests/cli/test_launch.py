@@ -300,6 +300,26 @@ def test_two_processes_train_as_one(tmp_path):
     assert result[-1] is True
 
 
+END = """
+import time, gradtape as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+strategy.reduce("SUM", strategy.run(lambda: tf.constant(1.0)), axis=None)
+time.sleep(strategy.cluster_resolver.task_id)
+print(time.time())
+"""
+
+
+def test_the_group_ends_with_its_last_process(tmp_path):
+    """Not with the coordination service, which waits for a heartbeat: a restart would wait, too."""
+    pytest.importorskip("jax")
+    done = launched(tmp_path, END)
+    now = time.time()
+    assert done.returncode == 0, done.stderr
+    ends = [float(line.split()[1]) for line in done.stdout.splitlines() if "Gloo" not in line]
+    assert len(ends) == 2
+    assert now - max(ends) < 8.0
+
+
 HANG = """
 import json, os, signal, sys, gradtape as tf
 strategy = tf.distribute.MultiWorkerMirroredStrategy()

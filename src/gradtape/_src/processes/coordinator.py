@@ -8,6 +8,7 @@ closed, the service ends.
 
 from __future__ import annotations
 
+import os
 import selectors
 import socket
 import sys
@@ -23,6 +24,9 @@ def main(address: str, processes: int, heartbeat: int) -> None:
     )
     listener = socket.create_server(("", 0), backlog=processes)
     print(listener.getsockname()[1], flush=True)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)  # that of the first process, for whose end a launcher would wait
+    os.close(nowhere)
     parent = threading.Thread(target=sys.stdin.read, daemon=True)  # to its end: that of the process that started it
     parent.start()
     wait_for_all(listener, parent, heartbeat)

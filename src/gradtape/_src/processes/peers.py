@@ -8,11 +8,12 @@ JAX sends heartbeats from C++ threads: long work of Python in a process does not
 
 from __future__ import annotations
 
-import time
+import atexit
+import ctypes
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import SimpleQueue
-from threading import Lock, Thread, current_thread
+from threading import Event, Lock, Thread, current_thread
 from typing import Any, TypeVar
 
 from gradtape._src import errors
@@ -25,6 +26,10 @@ HEARTBEAT = 10
 
 _PAUSE = 1.0
 """Seconds between two calls of the service, and between two looks at what it returns."""
+
+
+_LAST_WAIT = 5.0
+"""Seconds that a process waits at its end for the last call of the service."""
 
 
 class Call:
@@ -55,16 +60,31 @@ class Peers:
     def __init__(self, client: Any, count: int) -> None:
         self._client, self._count = client, count
         self._lost = ""
+        self._calling = False
         self._calls: SimpleQueue[Call] = SimpleQueue()
+        self._ended = Event()
+        self._watcher = Thread(target=self._watch, name="gradtape-heartbeat", daemon=True)
         self._caller = Thread(target=self._make_calls, name="gradtape-collectives", daemon=True)
-        for thread in (Thread(target=self._watch, name="gradtape-heartbeat", daemon=True), self._caller):
+        for thread in (self._watcher, self._caller):
             start(thread)
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        """Before Python ends: a thread whose call of the service returns later makes C++ abort the process.
+
+        The watcher returns as soon as the other processes have called. A call that goes on waits for a lost process:
+        it has to stay there, and would return when the connection is deleted, so that this never is.
+        """
+        self._ended.set()
+        self._watcher.join(_LAST_WAIT)
+        if self._watcher.is_alive() or self._calling:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._client))
 
     def _watch(self) -> None:
         """Learn from the service again and again which processes are alive. It returns when all of them have called."""
         background.append(None)
         everyone = range(self._count)
-        while True:
+        while not self._ended.is_set():
             try:
                 alive = self._client.get_live_nodes(list(everyone))
             except Exception as error:
@@ -73,12 +93,15 @@ class Peers:
             gone = [str(i) for i in everyone if i not in alive]
             silent = f"process {', '.join(gone)} of {self._count} has not been heard of for {HEARTBEAT} seconds"
             self._lost = silent if gone else ""
-            time.sleep(_PAUSE)
+            self._ended.wait(_PAUSE)
 
     def _make_calls(self) -> None:
         background.append(None)
         while True:
-            self._calls.get().run()
+            call = self._calls.get()
+            self._calling = True
+            call.run()
+            self._calling = False
 
     def together(self, function: Callable[[], T]) -> T:
         """What a function returns that ends when all processes have called it; UnavailableError if one is lost.
