@@ -58,8 +58,8 @@ def recorder_fast(op: Op) -> Any:
 
 
 AS_ONE = frozenset({
-    "astype", "broadcast_to", "expand_dims", "identity", "log_softmax", "matmul", "mean", "reshape", "softmax",
-    "squeeze", "stop_gradient", "sum", "transpose",
+    "astype", "broadcast_to", "identity", "log_softmax", "matmul", "mean", "reshape", "softmax", "stop_gradient", "sum",
+    "transpose",
 })  # fmt: skip
 """Ops besides the elementwise ones whose vjps are one call of lazy arrays: their rules look at shapes and static
 arguments alone, and always return an array.

@@ -146,7 +146,7 @@ def while_loop(
         result = staged_control_flow().while_loop(cond, body, state, limit, _invariants(state, declared))
         return result[0] if alone else nest.pack_sequence_as(given, nest.flatten(result))
     iterations, most = 0, None if limit is None else int(limit)
-    while (most is None or iterations < most) and (holds := cond(*state)):
+    while (most is None or iterations < most) and (holds := _condition(cond(*state))):
         result = body(*state)
         if not alone and isinstance(result, Tensor) and isinstance(holds, Tensor) and not holds.dtype.is_bool:
             raise TypeError(  # TensorFlow refuses the result; with such a condition it may well be the last
@@ -158,9 +158,7 @@ def while_loop(
         nest.assert_same_structure(state, list(result))
         state = list(result)
         iterations += 1
-    state = nest.map_structure(
-        loop_value, state
-    )  # as in TensorFlow, only now: a body gets Python's numbers as they are
+    state = nest.map_structure(loop_value, state)  # only now, as in TensorFlow: `body` gets Python's own numbers
     return state[0] if alone else nest.pack_sequence_as(given, nest.flatten(state))
 
 
@@ -214,6 +212,11 @@ def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
         if isinstance(before, TensorArray) and isinstance(array_after, TensorArray):
             before._element_shape = before.element_shape.merge_with(array_after.element_shape)
             before._rank = array_after._rank
+
+
+def _condition(value: Any) -> Any:
+    """What `cond` returned; an array of NumPy as a tensor, whose truth has errors that say what to do."""
+    return convert(value) if isinstance(value, np.ndarray) else value
 
 
 def loop_value(value: Any) -> Any:
