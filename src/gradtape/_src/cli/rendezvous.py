@@ -42,21 +42,25 @@ class Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            node = self._messages_handled(connection)
+            with self._lock:
+                if node is not None and self._connections.get(node) is connection:
+                    del self._connections[node]
+                    self._joined.pop(node, None)
+                    if self._codes.get(node) != 0:
+                        self._send({"stop": _LOST})
+
+    def _messages_handled(self, connection: socket.socket) -> int | None:
+        """Handle the messages of a connection until it ends. Return which node it is."""
         node = None
-        try:
+        with suppress(OSError, ValueError):
             for message in _messages(connection):
                 node = int(message["node"])
                 with self._lock:
                     self._connections[node] = connection
                     self._handle(node, message)
-        except (OSError, ValueError):
-            pass
-        with self._lock:
-            if node is not None and self._connections.get(node) is connection:
-                del self._connections[node]
-                self._joined.pop(node, None)
-                if self._codes.get(node) != 0:
-                    self._send({"stop": _LOST})
+        return node
 
     def _handle(self, node: int, message: dict[str, Any]) -> None:
         if "join" in message:
