@@ -1,6 +1,7 @@
 """Write the public modules: `gradtape.math`, `gradtape.nn` and so on, which only list names.
 
-The implementation's `__all__` says which, and the names in the declarations of primitives. Stubs for type checkers list
+The implementation's `__all__` says which, and the names in the declarations of primitives, which are added to the root
+as well. Stubs for type checkers list
 the names of Keras, which `gradtape.keras` finds when they are used. Run this after adding a public function or
 primitive, and for a new version of Keras:
 
@@ -83,6 +84,19 @@ SOURCES = {  # public module: its implementation
 }
 
 
+_FIRST = "# Primitives that are functions at the root by their declaration: written by tools/make_public_modules.py.\n"
+_REST = "# The other names, among them those that differ from the primitive's, are listed here by hand.\n"
+
+
+def root() -> str:
+    """The source of the root, with the primitives that are functions there by their declaration alone."""
+    before, _, rest = (PACKAGE / "__init__.py").read_text(encoding="utf-8").partition(_FIRST)
+    _, _, after = rest.partition(_REST)
+    imports = [node for node in ast.walk(ast.parse(before + after)) if isinstance(node, ast.ImportFrom)]
+    listed = [alias.asname or alias.name for node in imports for alias in node.names]
+    return f"{before}{_FIRST}{_primitives('', listed)}\n{_REST}{after}"
+
+
 def text_of(public: str) -> str:
     """The source of a public module: it imports what the implementation's `__all__` lists.
 
@@ -124,7 +138,8 @@ def _primitives(public: str, listed: Sequence[str]) -> str:
             space, _, function = name.rpartition(".")
             if space == public and function not in listed:
                 if function != op.name:  # type checkers export what keeps its name
-                    raise LookupError(f"{op.name} is tf.{name}: list it in `__all__` of tf/{public}.py, as an alias")
+                    place = f"`__all__` of tf/{public}.py" if public else "gradtape/__init__.py"
+                    raise LookupError(f"{op.name} is tf.{name}: list it in {place}, as an alias")
                 found.setdefault(_home(op), []).append(function)
     return "".join(_import(home, sorted(names, key=_order)) for home, names in sorted(found.items()))
 
@@ -181,7 +196,7 @@ def files() -> dict[Path, str]:
     """Every public module and its source."""
     load_all()
     packages = {name.rpartition(".")[0] for name in SOURCES if "." in name}
-    found = {}
+    found = {PACKAGE / "__init__.py": root()}
     for public in SOURCES:
         parts = public.split(".")
         path = PACKAGE.joinpath(*parts)
