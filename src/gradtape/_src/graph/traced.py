@@ -322,7 +322,7 @@ class Traced:
                     arrays, variable_args, changing, program.modes[over_replicas.on_processor], host
                 )
             self._refuse_across_processes(f"A program ({program.undivided})")
-        if processes.is_of_several(chain(arrays, (storage.newest() for storage in changing))):
+        if processes.have_peers() and processes.is_of_several(chain(arrays, [s.newest() for s in changing])):
             return self._launched_with_others(program, arrays, variable_args, changing)
         processor = program.xla.default_is_processor
         if host and not processor:

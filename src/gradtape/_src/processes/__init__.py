@@ -96,6 +96,11 @@ def tells_of_others(error: Exception) -> bool:
     return client() is not None and any(word in str(error) for word in _OF_OTHERS)
 
 
+def have_peers() -> bool:
+    """Whether this process is connected with others."""
+    return bool(_peers)
+
+
 def is_of_several(arrays: Iterable[Any]) -> bool:
     """Whether one of the arrays is divided over processes, so that all of them run a program that takes it."""
     return bool(_peers) and not all(getattr(array, "is_fully_addressable", True) for array in arrays)
