@@ -17,7 +17,6 @@ import typing as _typing
 import warnings as _warnings
 
 from gradtape import (
-    autodiff as autodiff,
     dtypes as dtypes,
     errors as errors,
     nest as nest,
@@ -228,6 +227,7 @@ def install_as_tensorflow() -> None:
 
 # -- what is loaded when it is first used ----------------------------------------------------------------------------
 _LAZY_MODULES = (
+    "autodiff",
     "autograph",
     "audio",
     "bitwise",
@@ -355,6 +355,7 @@ if _typing.TYPE_CHECKING:
     compat: _typing.Any
     from gradtape import (
         audio as audio,
+        autodiff as autodiff,
         autograph as autograph,
         bitwise as bitwise,
         config as config,

@@ -37,6 +37,9 @@ VJP = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
 registry: dict[str, Op] = {}
 """Every primitive by name: the list that the op table in the tests must cover."""
 
+rewrites: dict[str, Callable[..., Any]] = {}
+"""What `register_rewrite` has registered, also for primitives that are not imported yet."""
+
 CATEGORIES = ("elementwise", "activation", "linear algebra", "reduction", "shape", "indexing", "other")
 
 HAZARDS = {
@@ -192,7 +195,7 @@ class Op:
         self.kernel: Any = None  # of NumPy
         self.recorder: Any = None  # of lazy arrays
         self.recorder_of_two: Any = None  # the same for two of them and no static arguments
-        self.rewrite: Any = None  # what may run instead where ops are recorded and run later: see `register_rewrite`
+        self.rewrite = rewrites.get(name)  # what may run instead where ops are recorded and run later
         # What `core/fast/` generates when it is first needed
         self.vjps: tuple[VJP | None, ...] | None = None
         self.checked_vjps: tuple[VJP | None, ...] | None = None
@@ -281,7 +284,9 @@ def register_rewrite(name: str, rewrite: Callable[..., Any]) -> None:
 
     It takes the primitive, its tensors and its static arguments, and returns the result, or None for the primitive.
     """
-    registry[name].rewrite = rewrite
+    rewrites[name] = rewrite
+    if name in registry:
+        registry[name].rewrite = rewrite
 
 
 def _undeclared(*args: Any, **attrs: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 from gradtape._src.arrays.lazy import register_compiler
 from gradtape._src.core.primitive import register_rewrite
-from gradtape._src.ops import array, linalg, math, nn, projection  # noqa: F401 - they declare the ops
 
 
 def _compiled(program: Any) -> Any:

@@ -8,16 +8,18 @@ does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradtape._src import errors
 from gradtape._src.core.dispatch import record
-from gradtape._src.core.expansion import SeriesCall
 from gradtape._src.core.primitive import program_op
 from gradtape._src.core.structure import OpCall
 from gradtape._src.core.tape import Record, active_stack, use_recorders
 from gradtape._src.ops.array import identity
 from gradtape._src.tensor import Tensor
+
+if TYPE_CHECKING:
+    from gradtape._src.core.expansion import SeriesCall
 
 
 def _vjp_of_read(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: int, shape: Any) -> list[Any]:
