@@ -219,7 +219,7 @@ class Graph:
     """A program in the making: nodes in order, and inputs as they are found to be needed.
 
     outer   the graph in which this one is a branch or the body of a loop: whose values it may use
-    first   the graph whose derivative this one computes, and whose values are inputs of its own: the residuals
+    primal  the graph whose derivative this one computes: the values that it takes from there are the residuals
     iteration  in the body of a loop, the number of the iteration
     polymorphic  whether there are dimensions without a number among the shapes
     variable_params  by uid, what stands for the variables among the arguments; a call says which they are
@@ -246,12 +246,12 @@ class Graph:
     False
     """
 
-    def __init__(self, name: str = "", outer: Graph | None = None, first: Graph | None = None) -> None:
-        self.name, self.outer, self.first = name, outer, first
+    def __init__(self, name: str = "", outer: Graph | None = None, primal: Graph | None = None) -> None:
+        self.name, self.outer, self.primal = name, outer, primal
         self.iteration: Symbolic | None = None
-        self.polymorphic: bool = any(g is not None and g.polymorphic for g in (outer, first))
-        self.tracks_constants: bool = any(g is not None and g.tracks_constants for g in (outer, first))
-        around = outer or first
+        self.polymorphic: bool = any(g is not None and g.polymorphic for g in (outer, primal))
+        self.tracks_constants: bool = any(g is not None and g.tracks_constants for g in (outer, primal))
+        around = outer or primal
         self.root: Graph = self if around is None else around.root
         self.transient, self.executor = False, "xla"
         self.dynamic_sizes: dict[str, Symbolic] = {}
@@ -482,11 +482,11 @@ class Graph:
         """A value of another graph, as an input of this one."""
         if self.outer is not None and self.outer.reaches(value.graph):
             return self.capture(self.outer.own(value))  # from further out it comes through what is between
-        if self.first is None:
+        if self.primal is None:
             raise _out_of_scope(value)
-        value = self.first.own(value)
-        for feed in self.first.feeds:
-            if feed.symbol is value and feed.kind == "array" and not _is_residual(feed.value, self.first):
+        value = self.primal.own(value)
+        for feed in self.primal.feeds:
+            if feed.symbol is value and feed.kind == "array" and not _is_residual(feed.value, self.primal):
                 return self.own(feed.value)  # not computed there: it is where it was
         return self.capture(value)
 
@@ -511,7 +511,7 @@ class Graph:
     def shape_outside(self, uid: int) -> Shape | None:
         """The shape of a tensor from before the trace, if an outer tape tracks it."""
         root = self
-        while (above := root.outer or root.first) is not None:
+        while (above := root.outer or root.primal) is not None:
             root = above
         for tracked in root.watched:
             if uid in tracked:
@@ -525,7 +525,7 @@ class Graph:
             return self.arrays[uid]
         if uid in self.variables:
             return self.variables[uid].read
-        for graph in (self.outer, self.first):
+        for graph in (self.outer, self.primal):
             found = None if graph is None else graph.lookup(uid)
             if found is not None:
                 return found
@@ -536,7 +536,7 @@ class Graph:
         return (
             graph is self
             or (self.outer is not None and self.outer.reaches(graph))
-            or (self.first is not None and self.first.reaches(graph))
+            or (self.primal is not None and self.primal.reaches(graph))
         )
 
 
@@ -553,7 +553,7 @@ def _no_strings() -> TypeError:
 
 def _is_residual(value: Any, graph: Graph) -> bool:
     """Whether an input of a graph came from the graph it is the derivative of."""
-    return type(value) is Symbolic and graph.first is not None and value.graph is graph.first
+    return type(value) is Symbolic and graph.primal is not None and value.graph is graph.primal
 
 
 def no_value(value: Symbolic) -> Any:
@@ -584,7 +584,7 @@ def _before(graph: Graph | None) -> Iterator[Graph]:
     """A graph, those that it is inside of, and those whose derivatives these are."""
     while graph is not None:
         yield graph
-        graph = graph.outer or graph.first
+        graph = graph.outer or graph.primal
 
 
 current_graph: Callable[[], Graph | None] = graph_traced.get

@@ -1,4 +1,4 @@
-"""Graphs of traced functions: programs for XLA, their derivatives, control flow, checks and rewrites."""
+"""Graphs of traced functions: XLA programs, their derivatives, control flow, checks and rewrites."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradtape._src.core.primitive import register_rewrite
 
 
 def _compiled(program: Any) -> Any:
-    """What runs a program of lazy arrays; loaded with the first of them."""
+    """The runner for a program of lazy arrays; imported when the first one is compiled."""
     from gradtape._src.graph.lazy_programs import compile_lazily
 
     return compile_lazily(program)
@@ -19,7 +19,7 @@ register_compiler(_compiled)
 
 
 def _rewritten(op: Any, inputs: Any, attrs: dict[str, Any]) -> Any:
-    """What runs instead of an op; loaded with the first one that is recorded, which then has its own rewrite."""
+    """Rewrite an op. The rewrites are imported with the first op that is recorded, which then calls its own rewrite."""
     from gradtape._src.graph import rewrites
 
     rewrites.register()

@@ -1,6 +1,6 @@
-"""Programs on NumPy for rows of their inputs: all rows in one pass, as a backward pass carries many cotangents.
+"""Run a program on NumPy for a batch of its inputs, as a backward pass carries many cotangents at a time.
 
-Each node runs once, on batched arrays. A branch or a loop runs row by row, because each row may go another way.
+Each node runs once, on batched arrays. Branches and loops run row by row, because rows may take different paths.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gradtape._src.arrays.dimensions import evaluated
 from gradtape._src.arrays.numpy.control import FUNCTIONS
 from gradtape._src.arrays.symbolic import Node, Symbolic
 
-_LEVEL = 1  # of the batches: there are no others here
+_LEVEL = 1  # level of the batches: there are no nested ones here
 _CONTROL = frozenset(function.__name__ for function in FUNCTIONS)
 
 
 def replay_rows(program: Any, flags: Sequence[bool], arrays: Sequence[Any], xp: Any) -> tuple[Any, ...]:
-    """The outputs of a program for every row of the inputs that are flagged; `xp` has its kernels."""
+    """The outputs of a program for every row of the inputs that are flagged as batched; `xp` has the kernels."""
     count = next(len(array) for array, flag in zip(arrays, flags, strict=True) if flag)
     operands = [Batched(array, _LEVEL) if flag else array for array, flag in zip(arrays, flags, strict=True)]
     results = _replay(program, operands, xp)
@@ -56,7 +56,7 @@ def _run(node: Node, args: tuple[Any, ...], xp: Any) -> Any:
 
 
 def _on_time(node: Node, args: tuple[Any, ...]) -> tuple[Node, tuple[Any, ...]]:
-    """A node whose static arguments depend on sizes, with these sizes, and the other operands."""
+    """A node whose static arguments depend on sizes, with these sizes filled in, and its remaining operands."""
     names = node.attrs["names"]
     sizes = {name: int(size) for name, size in zip(names, args, strict=False)}
     attrs = {key: value for key, value in node.attrs.items() if key not in ("of", "names", "dynamic")}

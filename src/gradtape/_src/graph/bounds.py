@@ -1,7 +1,7 @@
-"""Bounds of integers in a graph, as far as they can be told while tracing: checks that hold in any case are left out.
+"""Interval analysis of the integers in a graph: leave out checks that always hold.
 
-`tf.gather(x, tf.argmax(y))`, indices that were clipped, the counter of a loop: what such integers are at least and at
-most follows from the nodes that make them.
+For `tf.gather(x, tf.argmax(y))`, clipped indices or the counter of a loop, the smallest and largest values follow from
+the nodes that compute them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.ops.index import inside
 
 Given = Mapping[int, Interval]
-"""What is known of the inputs of a graph, by the id of their symbol."""
+"""The known intervals of inputs of a graph, by the id of their symbol."""
 
 _DEEPEST = 16
-"""How many nodes are followed."""
+"""The largest depth of nodes that is searched."""
 
 _LARGEST = 2**16
-"""How many elements of a constant are looked at."""
+"""The largest number of elements of a constant that are read."""
 
 
 def without_proved(nodes: Sequence[Node], given: Given, sizes: Mapping[str, Any]) -> list[Node]:
-    """The nodes of a program, without checks that always hold. `sizes` are numbers for unknown dimensions."""
+    """The nodes of a program without checks that always hold. `sizes` are the values of unknown dimensions."""
     if not any(node.name == "check" and node.attrs["rule"].proved is not None for node in nodes):
         return list(nodes)
     bounds = Bounds(given, sizes)
@@ -41,7 +41,7 @@ class Bounds:
         self._given, self._sizes = given, sizes
 
     def prove(self, node: Node) -> bool:
-        """Whether a node is a check that holds for all values that there can be."""
+        """Whether a node is a check that holds for all values that are possible."""
         if node.name != "check" or node.attrs["rule"].proved is None:
             return False
         params = dict(node.attrs["params"])
@@ -53,7 +53,7 @@ class Bounds:
         return bool(node.attrs["rule"].proved(*intervals, **params))
 
     def interval(self, value: Any, depth: int = 0) -> Interval | None:
-        """The smallest and the largest that a value can be; None where that is not known."""
+        """The smallest and the largest possible value; None if unknown."""
         if type(value) is not Symbolic:
             return _of_constant(value)
         found = self._given.get(id(value)) or self._derived(value, depth)
@@ -71,7 +71,7 @@ class Bounds:
         return None if feed is None else self.interval(feed.value, depth + 1)
 
     def size(self, n: Any) -> int | None:
-        """A dimension as a number, if it is one."""
+        """A dimension as an int; None if it is unknown."""
         found = evaluated(n, self._sizes) if is_dimension(n) and self._sizes else n
         return None if is_dimension(found) else int(found)
 
@@ -92,18 +92,18 @@ def _of_dtype(dtype: Any) -> Interval | None:
 
 
 def _fits(interval: Interval, dtype: Any) -> bool:
-    """Whether all values in an interval are what they are in a dtype, too: integers wrap around."""
+    """Whether all values of an interval are representable in a dtype: integers wrap around."""
     if dtype.kind == "b":
         return interval[0] >= 0 and interval[1] <= 1
     return int(np.iinfo(dtype).min) <= interval[0] and interval[1] <= int(np.iinfo(dtype).max)
 
 
-# -- what nodes do to intervals --------------------------------------------------------------------------------------
+# -- interval rules of ops -------------------------------------------------------------------------------------------
 _Rule = Callable[[Bounds, Node, int], "Interval | None"]
 
 
 def _same(bounds: Bounds, node: Node, depth: int) -> Interval | None:
-    """The elements of the first operand, in other places."""
+    """The elements of the first operand, rearranged."""
     first = node.args[0]
     if type(first) is Symbolic and first.dtype.kind not in "iub":
         return None
@@ -111,18 +111,18 @@ def _same(bounds: Bounds, node: Node, depth: int) -> Interval | None:
 
 
 def _reduced(bounds: Bounds, node: Node, depth: int) -> Interval | None:
-    """An element of the first operand for each reduction; a reduction of none gives the limit of the dtype."""
+    """One element of the first operand for each reduction; an empty reduction gives the limit of the dtype."""
     sizes = [bounds.size(node.args[0].shape[axis]) for axis in node.attrs["axis"]]
     return _same(bounds, node, depth) if all(size is not None and size > 0 for size in sizes) else None
 
 
 def _below(size: int | None) -> Interval | None:
-    """A position among so many, if there are any."""
+    """A position in an axis of this size, unless it is empty."""
     return None if size is None or size < 1 else (0, size - 1)
 
 
 def _checked(bounds: Bounds, node: Node, depth: int) -> Interval | None:
-    """The value that a check hands on: after a check of indices, one that lies inside."""
+    """The value that a check returns; after a check of indices, it is in range."""
     if node.attrs["rule"].proved is inside:
         found = _below(bounds.size(dict(node.attrs["params"])["size"]))
         if found is not None:
@@ -131,7 +131,7 @@ def _checked(bounds: Bounds, node: Node, depth: int) -> Interval | None:
 
 
 def _union(first: int = 0) -> _Rule:
-    """An element of one of several operands."""
+    """An element of one of the operands, from the operand `first` on."""
 
     def rule(bounds: Bounds, node: Node, depth: int) -> Interval | None:
         found = [bounds.interval(a, depth) for a in node.args[first:]]
@@ -157,7 +157,7 @@ def _corners(function: Callable[[int, int], int]) -> _Rule:
 
 
 def _extreme(choose: Callable[[int, int], int]) -> _Rule:
-    """The larger, or the smaller, of two operands, of which one may be anything."""
+    """The maximum or minimum of two operands, of which one may be unknown."""
 
     def rule(bounds: Bounds, node: Node, depth: int) -> Interval | None:
         if node.outputs[0].dtype.kind not in "iu":
@@ -170,7 +170,7 @@ def _extreme(choose: Callable[[int, int], int]) -> _Rule:
 
 
 def _remainder(bounds: Bounds, node: Node, depth: int) -> Interval | None:
-    """The remainder of a floor division by positive numbers."""
+    """The remainder of floor division by positive numbers."""
     divisor = bounds.interval(node.args[1], depth)
     return None if divisor is None or divisor[0] <= 0 else (0, divisor[1] - 1)
 
@@ -245,7 +245,7 @@ _RULES: dict[str, _Rule | tuple[_Rule, ...]] = {
 
 
 def _rule_of(node: Node, symbol: Symbolic) -> _Rule | None:
-    """The rule for one of the outputs of a node."""
+    """The rule for one output of a node."""
     rules = _RULES.get(node.name)
     if isinstance(rules, tuple):
         return next(rule for rule, output in zip(rules, node.outputs, strict=True) if output is symbol)

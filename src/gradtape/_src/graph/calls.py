@@ -1,4 +1,4 @@
-"""Calls of traced functions as ops: their rules in both modes, and their kernels in every namespace."""
+"""Calls of traced functions as ops: their vjp and jvp rules, and their kernels in every namespace."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def _vjp_of_call(
     keeps_residuals: bool,
     nested: tuple[int, ...],
 ) -> list[Any]:
-    """The rule of a call: run the second program on the residuals and the cotangents.
+    """The vjp rule of a call: run the backward program on the residuals and the cotangents.
 
-    `nested` are the uids of the inputs where more than one tape recorded the call, or a persistent one.
+    `nested` are the uids of the inputs if several tapes recorded the call, or a persistent one.
     """
     rows, g, batched_again = unbatched(g)
     found = derivative.gradients(g, needs, saved, rows, host, sizes, variable_args, bool(nested))
@@ -51,7 +51,7 @@ def _vjp_of_call(
 
 
 def _jvp_of_call(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...] | None:
-    """The forward rule of a call; None where it was recorded for tapes alone."""
+    """The jvp rule of a call; None if it was recorded for tapes alone."""
     derivative: Derivative = attrs["derivative"]
     if not derivative.forward:
         return None
@@ -71,9 +71,8 @@ def _vjp_of_part(
     sizes: Sizes | None,
     variable_args: Sequence[Variable],
 ) -> list[Any]:
-    """The rule of a part of a trace: run it again with residuals, then the second program.
-
-    Residuals are functions of all inputs, also of those that this backward pass needs no gradient of.
+    """The vjp rule of a call that a trace has inlined: call the forward program again with residuals, then the backward
+    program.
     """
     rows, g, batched_again = unbatched(g)
     g = [None if x is None else as_tensor(x) for x in g]
@@ -85,7 +84,7 @@ def _vjp_of_part(
 
 
 def _jvp_of_part(given: list[Any], inputs: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
-    """The forward rule of a part of a trace: run it again with residuals, then the second program."""
+    """The jvp rule of a call that a trace has inlined: call it again with residuals, then the tangent program."""
     traced, sizes, variable_args = attrs["traced"], attrs["sizes"], attrs["variable_args"]
     rows, given, batched_again = unbatched(given)
     given = [None if t is None else as_tensor(t) for t in given]
@@ -102,7 +101,9 @@ def _jvp_of_part(given: list[Any], inputs: list[Any], attrs: dict[str, Any], _: 
 def _derivative_of_part(
     traced: Traced, tensors: Sequence[Tensor], needs: Sequence[Any], variable_args: Sequence[Variable], forward: bool
 ) -> Derivative:
-    """With respect to the inputs that are needed and those that are tracked: residuals are functions of all of them."""
+    """The derivative with respect to the inputs whose gradients are needed, and to tracked ones: residuals depend on
+    these, too.
+    """
     recorders = active_recorders()
     around, pushing = modes_of(recorders)
     wanted = [
@@ -116,9 +117,9 @@ def _derivative_of_part(
 
 # -- functions that are traced into others ---------------------------------------------------------------------------
 def linked(outputs: Sequence[Tensor], trace: Trace, first: int) -> Sequence[Tensor]:
-    """The outputs of a function whose ops, from the record `first` on, became a part of a trace, as those of one op.
+    """The outputs of a function that was traced into another one, from the record `first` on, as outputs of one op.
 
-    As in TensorFlow the gradient of an output is zeros, not None, by what only another one depends on.
+    As in TensorFlow, the gradient of one output is zeros, not None, for inputs that only another output depends on.
     """
     found = _dependence(trace, first)
     external, masks = found.external, [found.mask(t.uid) for t in outputs]
@@ -138,7 +139,7 @@ def linked(outputs: Sequence[Tensor], trace: Trace, first: int) -> Sequence[Tens
 
 
 def joined(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
-    """Tensors as the outputs of one op of these inputs: gradients are zeros, not None, where there is none."""
+    """Tensors as outputs of one op with these inputs: unconnected gradients are zeros, not None."""
     same = tuple([wrap(t.array) for t in outputs])
     uids = (*[t.uid for t in outputs], *[t.uid for t in inputs])
     record(active_recorders(), LINK, uids, same, (), {"count": len(same), "dtypes": [t.array.dtype for t in inputs]})
@@ -146,14 +147,14 @@ def joined(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 class _Dependence:
-    """Which values from before some records their results depend on, as bits of a number."""
+    """The values from before some records that the results of the records depend on, as bit masks."""
 
     def __init__(self) -> None:
         self.external: dict[int, int] = {}
         self.masks: dict[int, int] = {}
 
     def mask(self, uid: int) -> int:
-        """The bits of what a value depends on; of a value from before, its own."""
+        """The mask of the values that a value depends on; a value from before the records has a bit of its own."""
         found = self.masks.get(uid)
         return self.external.setdefault(uid, 1 << len(self.external)) if found is None else found
 
@@ -173,7 +174,7 @@ def _dependence(trace: Trace, first: int) -> _Dependence:
 
 
 def _vjp_of_link(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: int, dtypes: Sequence[Any]) -> list[Any]:
-    """The cotangents as they are; zeros for what some of the outputs depend on."""
+    """Pass the cotangents through, with zeros for the other inputs."""
     pairs = zip(needs[count:], dtypes, strict=True)
     return [*g, *[None if shape is None else wrap(zeros(shape, dtype)) for shape, dtype in pairs]]
 
@@ -183,9 +184,9 @@ def _jvp_of_link(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: A
 
 
 def _structure_of_call(call: OpCall) -> Any:
-    """Index sets go through the tape of the function: outputs have those of the trace, and residuals theirs.
+    """Propagate index sets through the tape of the function, to its outputs and residuals.
 
-    Values are not known there, and with unknown dimensions nor are places: such a call counts as dense.
+    Values are unknown there. If dimensions are unknown as well, the call counts as dense.
     """
     derivative = call.attrs.get("derivative")
     traced: Traced = call.attrs["traced"] if derivative is None else derivative.traced
@@ -198,7 +199,7 @@ def _structure_of_call(call: OpCall) -> Any:
     uids = [t.uid for t in traced.outputs]
     uids += [] if derivative is None else [r.uid for r in derivative.residuals]
     if not all(uids):
-        return dense(call)  # a residual that is no tensor of the trace
+        return dense(call)  # a residual is not a tensor of the trace
     outputs = enumerate(zip(uids, call.outputs, strict=True))
     return tuple(
         call.empty(i) if shape is None or uid not in found else np.broadcast_to(found[uid], shape)
@@ -215,13 +216,13 @@ def _series_of_link(call: SeriesCall) -> Any:
 
 
 def _series_of_call(call: SeriesCall) -> Any:
-    """Taylor mode goes through the tape of the function, with what the first program returned as values."""
+    """Taylor mode through the tape of the function, with the residuals of the forward program as saved values."""
     derivative: Derivative = call.record.attrs["derivative"]
     return _series_inside(call, derivative, call.record.values)
 
 
 def _series_of_part(call: SeriesCall) -> Any:
-    """The same for a part of a trace, which is run again with residuals."""
+    """The same for a call that a trace has inlined, which is run again with residuals."""
     traced, sizes, variable_args = (call.record.attrs[name] for name in ("traced", "sizes", "variable_args"))
     tensors = call.record.values
     needs = [None if x is None else x.shape for x in call.given]
@@ -248,7 +249,7 @@ def _series_inside(call: SeriesCall, derivative: Derivative, residuals: Sequence
 
 
 def _with_values(entry: Record, known: dict[int, Any], sizes: dict[str, int]) -> Record:
-    """A record of a trace, with arrays in the place of symbols."""
+    """A record of a trace, with arrays instead of symbols."""
     values = [None if v is None else _value_of(entry.op, v, known, sizes) for v in entry.values]
     attrs = {name: evaluated(value, sizes) for name, value in entry.attrs.items()} if sizes else entry.attrs
     return entry._replace(values=tuple(values), attrs=attrs)
@@ -264,7 +265,7 @@ def _value_of(op: Op, tensor: Tensor, known: dict[int, Any], sizes: dict[str, in
 
 
 def _refuse_derivative(*given: Any, **attrs: Any) -> Any:
-    """TensorFlow's error for the derivative of a sum over processes: parts of other processes are not known here."""
+    """Raise TensorFlow's error for the derivative of a sum over processes: this process knows only its own part."""
     raise LookupError(
         "No gradient defined for operation 'CollectiveReduceV2' (op type: CollectiveReduceV2). A function that reduces "
         "over the replicas of several processes has no derivative. Put the tape in the function that strategy.run "
@@ -280,7 +281,7 @@ ACROSS_PROCESSES = program_op(
 )
 
 
-# A call is a function of every namespace: a backward pass makes it with raw arrays, batches or recorded tensors.
+# A call is a function of every namespace, because a backward pass runs on raw arrays, batches or recorded tensors.
 def _call_arrays(
     xp: Any, *arrays: Any, traced: Traced, host: bool, sizes: Sizes | None, variable_args: Sequence[Variable]
 ) -> tuple[Any, ...]:
@@ -297,7 +298,7 @@ def _call_batches(
     sizes: Sizes | None,
     variable_args: Sequence[Variable],
 ) -> Any:
-    if xp.rank > 1:  # recorded rows: a call for each, because a compiled batch has no tape
+    if xp.rank > 1:  # rows are recorded: call it for each one, because a compiled batch has no tape
         return None
     program = traced.plain if sizes is None else traced.plain.with_sizes(sizes)
     batched = [False] * len(program.feeds)
@@ -314,7 +315,7 @@ def _call_batches(
         *results, numbers = results
         if to_numpy(numbers).any():
             raise program.xla.failure(int(to_numpy(numbers).max()), given, batched)
-    # What does not depend on a row has no row axis of its own inside: vmap has repeated it.
+    # vmap has repeated results that do not depend on a batched input.
     return tuple([to_numpy(value) for value in results]) if host else tuple(results)
 
 

@@ -1,6 +1,6 @@
-"""Which checks of values a program has: see arrays/checks.py.
+"""The checks of values that a program makes: see arrays/checks.py.
 
-On NumPy a check that fails raises. `graph/xla_checks.py` has what a program of XLA does.
+On NumPy a failed check raises. For programs of XLA see `graph/xla_checks.py`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from gradtape._src.arrays.refusals import refusals
 from gradtape._src.arrays.symbolic import Node, Symbolic
 
 Checks = dict[int, tuple[Rule, dict[str, Any]]]
-"""The checks of a program by number: what each looks at, with its parameters."""
+"""The checks of a program by number: the rule of each, and its parameters."""
 
 
 Mode = str
-"""Which checks a program makes: none, assertions alone, which programs on a GPU make as well, or all."""
+"""The checks that a program makes: none, only assertions (on a GPU), or all."""
 
 NONE, ASSERTIONS, ALL = "", "assertions", "all"
 
 
 def modes(checks: Checks) -> tuple[Mode, Mode]:
-    """Which of these checks are made where a program does not run on the processor, and where it does."""
+    """The modes in which a program with these checks runs on a GPU, and on the CPU."""
     asserts = any(rule.always for rule, _ in checks.values())
     return ASSERTIONS if asserts else NONE, ALL if checks else NONE
 
@@ -40,19 +40,19 @@ def programs_in(node: Node) -> list[Any]:
 
 
 def is_check(node: Node) -> bool:
-    """Whether a node checks values, also with parameters that depend on dynamic dimensions."""
+    """Whether a node checks values; its parameters may depend on dynamic dimensions."""
     return node.name == "check" or (node.name == "dynamic" and node.attrs["of"] == "check")
 
 
 def asserts(node: Node) -> bool:
-    """Whether a node is an assertion, or has one in a branch or a body: it stays where nothing uses its results."""
+    """Whether a node is an assertion, or contains one: then it runs even if its results are unused."""
     if is_check(node):
         return bool(node.attrs["rule"].always)
     return any(rule.always for program in programs_in(node) for rule, _ in program.checks.values())
 
 
 def found_in(nodes: Sequence[Node]) -> Checks:
-    """All checks of a program, those of branches and bodies included."""
+    """All checks of a program, including those in branches and loop bodies."""
     found: Checks = {}
     for node in nodes:
         if node.attrs or node.name in refusals:
@@ -71,7 +71,7 @@ def checks_of(node: Node) -> Checks:
 
 
 def leading_to(nodes: Sequence[Node], wanted: Callable[[Node], bool]) -> set[int]:
-    """The ids of some nodes and of all that they depend on."""
+    """The ids of the wanted nodes, and of all nodes that they depend on."""
     used: set[int] = set()
     needed = set()
     for node in reversed(nodes):

@@ -1,7 +1,7 @@
-"""Derivatives of traced functions: a first program with residuals, and second programs for what arrives.
+"""Derivatives of traced functions: a forward program that also returns residuals, and programs that use them.
 
-The second program is the backward (or the forward) pass over the inner tape, which is traced too. Values of the first
-graph that it uses are the residuals: further outputs of the first program, inputs of the second.
+A backward program is the backward pass over the inner tape, traced as well; a tangent program is the same for forward
+mode. The values of the function's graph that they use are the residuals: extra outputs of the forward program.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ _DEFERRED = "_gradtape_deferred"
 
 
 class Derivative:
-    """The first program with residuals, and second programs: one for each set of cotangents that arrives, and one for
-    each set of tangents.
+    """The forward program of a function, which returns residuals, and its backward and tangent programs.
+
+    There is a backward program for each set of outputs that have a cotangent, and a tangent program for each set of
+    inputs that have a tangent.
     """
 
-    _failure: Exception | None = None  # what tracing the backward pass raised
-    _division: Division | None = None  # which residuals are computed again, with a memory limit
+    _failure: Exception | None = None  # the error that was raised when the backward pass was traced
+    _division: Division | None = None  # which residuals are recomputed, with a memory limit
 
     def __init__(
         self,
@@ -60,9 +62,9 @@ class Derivative:
         self.wanted = tuple([i for i in wanted if uids[i]])  # a residual without a uid depends on no input
         self.reverse, self.forward = modes
         self.backward_programs: dict[Any, BackwardProgram] = {}
-        self._forward_programs: dict[Any, ForwardProgram] = {}
+        self._tangent_programs: dict[Any, TangentProgram] = {}
         self.residuals: list[Residual] = []
-        self.connected = self._of_changing_sizes()  # the inputs that some output depends on: others get None
+        self.connected = self._inputs_of_changing_size()  # inputs that some output depends on: others get None
         shapes = self._known_shapes()
         for uid, shape in zip(traced.inner_uids(), needs, strict=False):
             if shape is not None and not (traced.graph.polymorphic and uid in shapes):
@@ -71,7 +73,7 @@ class Derivative:
             self._try_to_add_residuals_of_backward(shapes)
         if self.forward:
             self._shapes = {uid: shape for uid, shape in shapes.items() if uid in traced.inner_uids()}
-            self._add(ForwardProgram(traced, self.wanted, self._shapes, self._targets(self.residuals)).residuals)
+            self._add(TangentProgram(traced, self.wanted, self._shapes, self._targets(self.residuals)).residuals)
         if limit is not None and self.backward_programs:
             self._divide(limit)
         self._positions = {r.key: i for i, r in enumerate(self.residuals)}
@@ -79,27 +81,29 @@ class Derivative:
 
     @property
     def plan(self) -> Any:
-        """With a memory limit, what is computed again."""
+        """With a memory limit: the plan of what is recomputed."""
         return None if self._division is None else self._division.plan
 
     def _divide(self, limit: int) -> None:
-        """Compute residuals again in the second programs, so that the peak of both is within a limit."""
+        """Recompute residuals in the backward programs, so that the peak memory of both is within a limit."""
         from gradtape._src.graph.recomputation.calls import Division
 
-        (second,) = self.backward_programs.values()
-        self._division = division = Division(self.traced, second, self.residuals, limit)
+        (program,) = self.backward_programs.values()
+        self._division = division = Division(self.traced, program, self.residuals, limit)
         if not division.parts:
             return
         gone = frozenset().union(*[part.replaced for part in division.parts])
         self.residuals = [r for r in self.residuals if id(r.symbol) not in gone]
-        division.apply(second)
-        self._add(second.residuals)
+        division.apply(program)
+        self._add(program.residuals)
 
     def _try_to_add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
-        """Add them. Within a trace, an error of a custom gradient is raised when a gradient is computed."""
+        """Add the residuals of the backward pass. Within a trace, an error of a custom gradient is deferred until a
+        gradient is computed.
+        """
         try:
             self._add_residuals_of_backward(shapes)
-        except (NeedsEagerError, UnknownDimensionError):  # trace again, another way
+        except (NeedsEagerError, UnknownDimensionError):  # the caller traces again or runs eagerly
             raise
         except Exception as error:
             may_raise = self.traced.trace.may_raise or getattr(error, _DEFERRED, False)
@@ -111,18 +115,18 @@ class Derivative:
     def _add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
         traced = self.traced
         seeds = [t for t in traced.outputs if is_differentiable(t.array)]
-        # Derivatives of derivatives have cotangents of residuals, too. What they need lies on the same paths, and is
-        # among the residuals already. The exceptions are ops with several outputs, whose rule may need more for another
-        # output, and closures of custom gradients: for them, until nothing new turns up.
+        # In higher-order derivatives residuals have cotangents, too. The values that these need lie on the same paths
+        # and are residuals already, except with ops of several outputs, whose rule may need other values for another
+        # output, and with closures of custom gradients: for them, repeat until there are no new residuals.
         program = BackwardProgram(traced, seeds, self.wanted, shapes, None, self.connected)
         self.connected = self.connected | program.reached
-        self._keep(program, shapes)
+        self._cache(program, shapes)
         while self._add(program.residuals) and traced.trace.may_raise:
             program = BackwardProgram(traced, [*seeds, *self._targets(self.residuals, ())], self.wanted, shapes)
-        self._add(self._saved_with_several_outputs())
+        self._add(self._saved_by_ops_of_residuals())
 
-    def _saved_with_several_outputs(self) -> list[Residual]:
-        """What the ops save of which an output is a residual, beside others."""
+    def _saved_by_ops_of_residuals(self) -> list[Residual]:
+        """The saved values of those ops with several outputs of which one is a residual."""
         uids = {r.uid for r in self.residuals if r.uid}
         owners = _owners(self.traced)
         found = []
@@ -133,9 +137,10 @@ class Derivative:
                 found += [Residual(symbol, uid) for symbol in own for uid in owners.get(id(symbol), (0,))]
         return found
 
-    def _of_changing_sizes(self) -> frozenset[int]:
-        """The inputs of a loop's body whose sizes change: where no output depends on one it gets zeros, of a shape that
-        only the body knows.
+    def _inputs_of_changing_size(self) -> frozenset[int]:
+        """The inputs of a loop's body whose sizes change between iterations.
+
+        They always get a gradient: if it is zeros, only the body knows their shape.
         """
         graph = self.traced.graph
         if graph.iteration is None or not graph.root.dynamic_sizes:
@@ -144,8 +149,8 @@ class Derivative:
         shapes = [t.array.shape for t in self.traced.inputs]
         return frozenset([i for i in self.wanted if i < len(shapes) and not sizes.isdisjoint(variables_in(shapes[i]))])
 
-    def _keep(self, program: BackwardProgram, shapes: dict[int, Shape]) -> None:
-        """Run this one where all cotangents arrive, instead of tracing it once more."""
+    def _cache(self, program: BackwardProgram, shapes: dict[int, Shape]) -> None:
+        """Keep a program for calls in which every output has a cotangent, so that it is not traced again."""
         traced = self.traced
         present = tuple([i for i, t in enumerate(traced.outputs) if is_differentiable(t.array)])
         uids = traced.inner_uids()
@@ -154,14 +159,14 @@ class Derivative:
             self.backward_programs[key] = program
 
     def _add(self, residuals: Sequence[Residual]) -> bool:
-        """Add those that are not there yet; whether there are any."""
+        """Add the residuals that are missing; return whether there were any."""
         have = {r.key for r in self.residuals}
         missing = [r for r in residuals if r.key not in have]
         self.residuals.extend(missing)
         return bool(missing)
 
     def _targets(self, residuals: Sequence[Residual], outputs: Sequence[Tensor] | None = None) -> list[Tensor]:
-        """The outputs, and residuals as tensors."""
+        """The outputs, followed by the residuals as tensors."""
         return [
             *(self.traced.outputs if outputs is None else outputs),
             *[residual_tensor(r) for r in residuals if r.uid],
@@ -182,12 +187,12 @@ class Derivative:
     def connected_by_residuals(self) -> frozenset[int]:
         """The inputs that an output or a residual depends on."""
         seeds = [t for t in self._targets(self.residuals) if is_differentiable(t.array)]
-        with _after_the_first_program():
+        with _after_forward_program():
             return BackwardProgram(self.traced, seeds, self.wanted, self._known_shapes()).reached | self.connected
 
     @cached_property
     def is_linear_with_constants(self) -> bool:
-        """Whether gradients depend on constants of the function, and on nothing else that it computes."""
+        """Whether the function is linear in its inputs, with constants of the trace as coefficients."""
         if any(r.uid and is_differentiable(r.symbol) for r in self.residuals):
             return False
         sources = frozenset([self.traced.inner_uids()[i] for i in self.wanted])
@@ -200,10 +205,10 @@ class Derivative:
         )
 
     def link(self, gradients: list[Any], uids: tuple[int, ...]) -> None:
-        """Make gradients depend on the inputs, with a derivative of 0, where they depend on constants alone.
+        """Connect gradients that depend on constants alone to the inputs, with a derivative of 0.
 
-        TensorFlow's forward function returns all that its backward function takes, constants among it, and what is
-        returned counts as a function of the inputs: a second derivative is zeros then, not None.
+        TensorFlow's forward function returns every value that its backward function takes, constants included, and
+        its outputs count as functions of the inputs: so the second derivative is zeros, not None.
         """
         recorders = active_recorders()
         if not recorders or not self.is_linear_with_constants:
@@ -222,10 +227,10 @@ class Derivative:
     def backward(
         self, g: list[Any], needs: Sequence[Shape | None], rows: int | None = None, nested: bool = False
     ) -> tuple[BackwardProgram, list[int]]:
-        """The second program for the cotangents that are there (`rows` of them at a time), and which it takes.
+        """The backward program for the cotangents in `g` that are not None (batches of `rows`), and their positions.
 
-        Where several tapes have recorded the call, or a persistent one, zeros go to what a residual depends on too: as
-        in TensorFlow, whose forward function returns it then.
+        If several tapes have recorded the call, or a persistent one (`nested`), inputs that only a residual depends on
+        get zeros, as in TensorFlow, whose forward function then returns the residuals.
         """
         if self._failure is not None:
             raise self._failure
@@ -236,7 +241,7 @@ class Derivative:
         )
         source_inputs = tuple([i for i in self.wanted if needs[i] is not None])
         shapes = tuple([shape for i in source_inputs if (shape := needs[i]) is not None])
-        if traced.graph.polymorphic:  # not for the sizes of this call alone
+        if traced.graph.polymorphic:  # the program is for all sizes, not for those of this call
             own = [tuple(t.array.shape) for t in traced.inputs]
             shapes = tuple([own[i] if i < len(own) else shape for i, shape in zip(source_inputs, shapes, strict=True)])
         connected = self.connected
@@ -247,7 +252,7 @@ class Derivative:
         if found is None:
             known = dict(zip([traced.inner_uids()[i] for i in source_inputs], shapes, strict=True))
             seeds = [tensors[i] for i in present]
-            with _after_the_first_program():
+            with _after_forward_program():
                 found = BackwardProgram(traced, seeds, source_inputs, known, rows, connected)
                 if self._division is not None:
                     self._division.apply(found)
@@ -265,7 +270,7 @@ class Derivative:
         variable_args: Sequence[Variable] = (),
         nested: bool = False,
     ) -> list[Any]:
-        """Run the second program: a gradient for each input that needs one; None where no output depends on it."""
+        """Run the backward program: a gradient for each input that needs one, None if no output depends on it."""
         program, present = self.backward(g, needs, rows, nested)
         results = self._run(program, saved, [g[i] for i in present], host, sizes, variable_args)
         gradients: list[Any] = [None] * len(needs)
@@ -291,17 +296,17 @@ class Derivative:
         sizes: Sizes | None = None,
         variable_args: Sequence[Variable] = (),
     ) -> list[Any]:
-        """Run the second program of forward mode: the tangent of each output and of these residuals.
+        """Run the tangent program: the tangent of each output and of these residuals.
 
-        None for an output that depends on no input, and for a residual where no tangent arrives.
+        It is None for an output that depends on no input, and for a residual that no tangent reaches.
         """
         present = tuple([i for i in self.wanted if given[i] is not None])
         key = (present, tuple([r.key for r in residuals]), rows)
-        program = self._forward_programs.get(key)
+        program = self._tangent_programs.get(key)
         if program is None:
-            with _after_the_first_program():
-                program = ForwardProgram(self.traced, present, self._shapes, self._targets(residuals), rows)
-            self._forward_programs[key] = program
+            with _after_forward_program():
+                program = TangentProgram(self.traced, present, self._shapes, self._targets(residuals), rows)
+            self._tangent_programs[key] = program
         results = self._run(program, saved, [given[i] for i in present], host, sizes, variable_args)
         found = [None if place is None else results[place] for place in program.slots]
         count = len(self.traced.outputs)
@@ -310,43 +315,43 @@ class Derivative:
 
     def _run(
         self,
-        second: BackwardProgram | ForwardProgram,
+        program: BackwardProgram | TangentProgram,
         saved: Sequence[Any],
         directions: Sequence[Any],
         host: bool,
         sizes: Sizes | None,
         variable_args: Sequence[Variable],
     ) -> Sequence[Any]:
-        """The outputs of a second program, for these cotangents or tangents."""
-        if not second.traced.outputs:
+        """The outputs of a backward or tangent program for these cotangents or tangents."""
+        if not program.traced.outputs:
             return ()
-        values = [*[saved[i] for i in self.positions(second.residuals)], *directions]
+        values = [*[saved[i] for i in self.positions(program.residuals)], *directions]
         if current_graph() is not None:
-            return second.traced([as_tensor(v) for v in values], host, sizes, variable_args)
+            return program.traced([as_tensor(v) for v in values], host, sizes, variable_args)
         call_program = common_namespace(values).traced_call
         try:
             results: Sequence[Any] = call_program(
-                *values, traced=second.traced, host=host, sizes=sizes, variable_args=variable_args
+                *values, traced=program.traced, host=host, sizes=sizes, variable_args=variable_args
             )
-        except NeedsEagerError as error:  # of a derivative of the second program: the first one has run
+        except NeedsEagerError as error:  # of the program's own derivative: the forward program has already run
             raise error.reason from None
         return results
 
-    def check_second(self) -> None:
-        """Trace the derivative of the second program, for nested tapes; an error means that the code runs eagerly."""
+    def check_second_derivative(self) -> None:
+        """Trace the derivatives of the backward programs, for nested tapes; raises if the code must run eagerly."""
         for program in list(self.backward_programs.values()):
             traced = program.traced
             if not traced.derivatives:
                 traced.derivative(tuple([i for i, t in enumerate(traced.inputs) if is_differentiable(t.array)]))
 
     def positions(self, residuals: Sequence[Residual]) -> list[int]:
-        """Where these residuals are among those that the first program gave."""
+        """The positions of these residuals among those that the forward program returns."""
         return [self._positions[r.key] for r in residuals]
 
 
 @contextmanager
-def _after_the_first_program() -> Iterator[None]:
-    """Around the trace of a second program, when the first one has run: it is too late to run the code eagerly."""
+def _after_forward_program() -> Iterator[None]:
+    """Context for tracing after the forward program has run, when it is too late to run the code eagerly."""
     try:
         yield
     except NeedsEagerError as error:
@@ -363,16 +368,19 @@ def residual_tensor(residual: Residual) -> Tensor:
 
 
 class _Slot(NamedTuple):
-    """Where a gradient is among the outputs of the second program; `rows` is the shape of a table whose rows it is."""
+    """The position of a gradient in the outputs of a backward program.
+
+    A sparse gradient takes two outputs, values and indices; `rows` is the dense shape then.
+    """
 
     first: int
     rows: Shape | None
 
 
 class BackwardProgram:
-    """The backward pass over the inner tape, traced: from cotangents of some tensors to gradients of some inputs.
+    """The traced backward pass over the inner tape: from cotangents of some tensors to gradients of some inputs.
 
-    An input that no cotangent reaches gets zeros where it is `connected`, and no gradient elsewhere.
+    An input that no cotangent reaches gets zeros if it is `connected`, otherwise None.
     """
 
     def __init__(
@@ -384,14 +392,14 @@ class BackwardProgram:
         rows: int | None = None,
         connected: frozenset[int] = frozenset(),
     ) -> None:
-        first = traced.graph
-        graph = Graph(f"{first.name}_gradient", outer=first.outer, first=first)
+        primal = traced.graph
+        graph = Graph(f"{primal.name}_gradient", outer=primal.outer, primal=primal)
         trace = Trace(graph)
         self.source_inputs = source_inputs
         uids = traced.inner_uids()
         sources = [uids[i] for i in source_inputs]
         lead = () if rows is None else (rows,)
-        _take_sizes(graph, first)
+        _take_sizes(graph, primal)
         with tracing(graph), stack.use_recorders((trace,)):
             upstream, cotangents = _cotangents(trace, graph, seeds, rows)
             records, reachable = _reachable(traced, frozenset(sources), shapes)
@@ -402,34 +410,34 @@ class BackwardProgram:
             if rows is not None:
                 results = [_all_rows(c, rows, shapes[uid]) for uid, c in zip(sources, results, strict=True)]
             self.slots = [
-                _laid_out(c, (*lead, *shapes[uid]), traced.dtype_of(uid), outputs)
+                _add_output(c, (*lead, *shapes[uid]), traced.dtype_of(uid), outputs)
                 if i in self.reached or i in connected
                 else None
                 for i, uid, c in zip(source_inputs, sources, results, strict=True)
             ]
-        self.first, self.upstream, self._outputs = traced, upstream, outputs
+        self.primal, self.upstream, self._outputs = traced, upstream, outputs
         self._graph, self._trace = graph, trace
         self.collect_residuals()
 
     def collect_residuals(self) -> None:
-        """Find out what it takes from the first program."""
-        self.residuals, inputs = _residuals(self.first, self._graph, self._outputs)
-        self.traced = self.first.derived(self._graph, self._trace, [*inputs, *self.upstream], self._outputs)
+        """Find the values of the primal graph that it uses, and make them its first inputs."""
+        self.residuals, inputs = _residuals(self.primal, self._graph, self._outputs)
+        self.traced = self.primal.derived(self._graph, self._trace, [*inputs, *self.upstream], self._outputs)
 
 
-def _take_sizes(graph: Graph, first: Graph) -> None:
-    """Make inputs of the sizes that depend on values of the first graph: any rule may compute with them, also of the
-    derivative of the second graph, which has its values from there.
+def _take_sizes(graph: Graph, primal: Graph) -> None:
+    """Make the sizes that depend on values of the primal graph inputs of its derivative's graph: any rule may use them,
+    also in derivatives of that graph.
     """
     for size in graph.root.dynamic_sizes.values():
-        if first.reaches(size.graph) and not (first.outer is not None and first.outer.reaches(size.graph)):
+        if primal.reaches(size.graph) and not (primal.outer is not None and primal.outer.reaches(size.graph)):
             graph.own(size)
 
 
 def _cotangents(
     trace: Trace, graph: Graph, seeds: Sequence[Tensor], rows: int | None
 ) -> tuple[list[Tensor], dict[int, Any]]:
-    """Arguments for the cotangents of these tensors, and the cotangents by uid: a batch where there are rows."""
+    """Graph arguments for the cotangents of these tensors, and the cotangents by uid, as batches if `rows` is given."""
     level = next_level() if rows is not None else 0
     lead = () if rows is None else (rows,)
     upstream = []
@@ -443,10 +451,10 @@ def _cotangents(
     return upstream, cotangents
 
 
-class ForwardProgram:
-    """The forward pass over the inner tape, traced: from the tangents of some inputs to those of some tensors.
+class TangentProgram:
+    """The traced forward-mode pass over the inner tape: from tangents of some inputs to tangents of `targets`.
 
-    The first of these are the outputs. One that no tangent reaches gets zeros where it depends on anything.
+    The targets begin with the function's outputs. A differentiable output that no tangent reaches gets zeros.
     """
 
     def __init__(
@@ -457,13 +465,13 @@ class ForwardProgram:
         targets: Sequence[Tensor],
         rows: int | None = None,
     ) -> None:
-        first = traced.graph
-        graph = Graph(f"{first.name}_tangent", outer=first.outer, first=first)
+        primal = traced.graph
+        graph = Graph(f"{primal.name}_tangent", outer=primal.outer, primal=primal)
         trace = Trace(graph)
         sources = [traced.inner_uids()[i] for i in given]
         level = next_level() if rows is not None else 0
         lead = () if rows is None else (rows,)
-        _take_sizes(graph, first)
+        _take_sizes(graph, primal)
         with tracing(graph), stack.use_recorders((trace,)), dimensions_shown():
             directions = []
             tangents: dict[int, Any] = {}
@@ -473,7 +481,7 @@ class ForwardProgram:
                 directions.append(t)
                 tangents[uid] = t if rows is None else Batched(t, level)
             records, reachable = _reachable(traced, frozenset(sources), shapes)
-            for step in records:  # through a compiled function custom gradients hold in both modes, as in TensorFlow
+            for step in records:  # custom gradients in a compiled function apply in both modes, as in TensorFlow
                 push(step, tangents, reachable, traced=True, bodies=False)
             outputs: list[Tensor] = []
             self.slots: list[int | None] = []
@@ -492,7 +500,7 @@ class ForwardProgram:
 
 
 def _owners(traced: Traced) -> dict[int, dict[int, None]]:
-    """The uids of the tensors that hold an array, by its id."""
+    """By the id of each array, the uids of the tensors that hold it."""
     owners: dict[int, dict[int, None]] = {}
     for uid, array in traced.trace.arrays.items():
         owners.setdefault(id(array), {})[uid] = None
@@ -504,7 +512,7 @@ def _owners(traced: Traced) -> dict[int, dict[int, None]]:
 
 
 def _residuals(traced: Traced, graph: Graph, outputs: Sequence[Tensor]) -> tuple[list[Residual], list[Tensor]]:
-    """What the second graph takes from the first one, and the same as its inputs."""
+    """The residuals: the values of a function's graph that its derivative's graph captured. Also as input tensors."""
     owners = _owners(traced)
     residuals, inputs = [], []
     for feed in graph.feeds:
@@ -518,7 +526,7 @@ def _residuals(traced: Traced, graph: Graph, outputs: Sequence[Tensor]) -> tuple
 
 
 def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:
-    """A batch of gradients as one tensor with a row for each."""
+    """A batch of gradients as one tensor with a leading axis of `rows`."""
     if gradient is None:
         return None
     if type(gradient) is SparseCotangent:
@@ -528,11 +536,11 @@ def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:
     return tensor_namespace.broadcast_to(as_tensor(gradient), shape=(rows, *shape))
 
 
-def _laid_out(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) -> _Slot:
-    """Put a gradient among the outputs: zeros where there is none."""
+def _add_output(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) -> _Slot:
+    """Append a gradient to the outputs, zeros for None."""
     first = len(outputs)
     if type(gradient) is SparseCotangent and any(v.least == 0 for v in variables_in(gradient.shape).values()):
-        gradient = gradient.dense()  # outside of the program there is no number for its size
+        gradient = gradient.dense()  # its size is not known outside of the program
     if type(gradient) is SparseCotangent:
         outputs.extend((as_tensor(gradient.values), as_tensor(gradient.indices)))
         return _Slot(first, gradient.shape)
@@ -541,9 +549,9 @@ def _laid_out(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) ->
 
 
 def _reachable(traced: Traced, sources: frozenset[int], shapes: dict[int, Shape]) -> tuple[list[Any], dict[int, Shape]]:
-    """The records of what depends on a source, and the shapes there: a backward pass has nothing to do elsewhere.
+    """The records whose outputs depend on a source, and the shapes of these outputs by uid.
 
-    Of integers only the places that an op gives beside its values have a shape here: `vjp_all` gets zeros for them.
+    An integer output is included only if its op has several outputs: `vjp_all` gets zeros as its cotangent.
     """
     reached = set(sources)
     tracked = traced.trace.tracked

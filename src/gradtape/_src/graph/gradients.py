@@ -1,4 +1,4 @@
-"""`tf.gradients` and `tf.hessians`: derivatives inside of a function, without a tape, from what its trace recorded."""
+"""`tf.gradients` and `tf.hessians`: derivatives inside a function, from the records of its trace, without a tape."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def hessians(
 
 
 def _trace(name: str, sources: list[Any]) -> tuple[list[Any], dict[int, Any]]:
-    """What was recorded until now. Constants that were made inside are followed from a second trace on."""
+    """The records of the trace until now. Constants created inside are tracked only after tracing again."""
     graph = current_graph()
     if graph is None:
         raise RuntimeError(f"{name} is not supported when eager execution is enabled. Use tf.GradientTape instead.")
@@ -126,7 +126,7 @@ def _swept(
             for uid in record[2] if type(record[2]) is tuple else (record[2],):
                 if uid in arrays and is_differentiable(arrays[uid]):
                     shapes.setdefault(uid, tuple(arrays[uid].shape))
-    mapped = getattr(current_graph(), "mapped_gradient", None)  # a branch or a loop has no map
+    mapped = getattr(current_graph(), "mapped_gradient", None)  # branches and loops have no map
     if settings.gradient_overrides or mapped is not None:
         records = with_overrides(records, mapped)
     found = traced_backward_pass(records, shapes, cotangents, kept=uids, release=False)

@@ -1,7 +1,6 @@
-"""Python inside of compiled programs: printing, and functions of NumPy arrays or eager tensors.
+"""Calls of Python from compiled programs: printing, and functions of NumPy arrays or eager tensors.
 
-The program calls back when it comes to them. What they raise is kept until the program has run, and raised by the call
-that launched it, as it was.
+An exception in a callback is kept until the program has run. The call that launched the program then raises it.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ T = TypeVar("T")
 
 
 class _Launch:
-    """A call of a program that calls Python, and what its callbacks have raised."""
+    """A launch of a program that calls Python, and the exceptions of its callbacks."""
 
     __slots__ = ("__weakref__", "errors", "number")
 
@@ -61,11 +60,12 @@ _launching: ContextVar[_Launch | None] = ContextVar("gradtape_launching", defaul
 
 @contextmanager
 def effects() -> Iterator[None]:
-    """Around the launch of a program that calls Python: at the end wait for it, and raise what its callbacks raised.
+    """Context for launching a program with callbacks: wait for it at the end, and raise the exceptions of its
+    callbacks.
 
-    Callbacks run in threads of XLA, where those of several calls mix. So each call has a number, which is an input of
-    its program and of its callbacks: what they raise belongs to that call. After the block, which a signal may have
-    left early, what they raise is ignored.
+    Callbacks run in threads of XLA, which different launches share. So each launch has a number, an input of its
+    program and of its callbacks, by which exceptions are assigned to it. Exceptions that come after the block, which a
+    signal may have left early, are ignored.
     """
     outside = _launching.get()
     launch = _Launch()
@@ -81,27 +81,27 @@ def effects() -> Iterator[None]:
 
 def _wait_for_effects() -> None:
     if not forks.without_xla:
-        import jax  # not at the top: while Keras infers shapes, there may be effects to trace and no JAX
+        import jax  # imported here: while Keras infers shapes, there may be effects to trace without JAX
 
         jax.effects_barrier()
 
 
 def _number() -> Any:
-    """The number of the call that is being launched; 0 where callbacks run in the thread of the caller, on NumPy."""
+    """The number of the current launch; 0 if callbacks run in the thread of the caller, on NumPy."""
     launch = _launching.get()
     return np.asarray(0 if launch is None else launch.number, np.int32)
 
 
 def _number_input() -> Any:
-    """The number of the call, as an input of the program that is being traced."""
+    """The number of the launch, as an input of the program that is being traced."""
     graph = current_graph()
     assert graph is not None
     return graph.per_call_input((), np.dtype(np.int32), _number)
 
 
 def _called_back(number: Any, function: Callable[[], T], zeros: T) -> T:
-    """Call Python for a program. What it raises goes to the call with that number, and the program gets zeros; on
-    NumPy it goes on to the caller.
+    """Call Python for a program. An exception is assigned to the launch with that number, and the program gets zeros;
+    on NumPy it propagates.
     """
     try:
         with called_back(), tracing(None), stack.use_recorders(()), setting(_launching, None):
@@ -115,7 +115,7 @@ def _called_back(number: Any, function: Callable[[], T], zeros: T) -> T:
 
 
 def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
-    """Call a function with the values of tensors, as eager tensors, whenever the program comes to this place."""
+    """Call a function with the values of tensors, as eager tensors, when the program reaches this point."""
 
     def host(number: Any, *arrays: Any) -> Any:
         _called_back(number, lambda: function(*[wrap(np.array(a)) for a in arrays]), None)
@@ -129,10 +129,10 @@ def effect(function: Callable[..., Any], tensors: Sequence[Tensor]) -> None:
 def function_on_host(
     function: Callable[..., Any], tensors: Sequence[Tensor], wanted: Any, *, differentiable: bool, pure: bool = False
 ) -> list[Tensor]:
-    """A Python function as a part of the program. `wanted` are `TensorSpec`s with shapes; `pure`: a function of its
-    arguments, which may be called again.
+    """Call a Python function from the program. `wanted` are the `TensorSpec`s of its results. A `pure` function depends
+    on its arguments alone, and may be called again.
 
-    A program has to know the shapes of its values: where a specification does not say them there is no program.
+    A program has to know the shapes of its values: without them in the specifications, the function runs eagerly.
     """
     specs = [_spec(w) for w in wanted]
     if any(shape is None for shape, _ in specs) or not (
@@ -172,7 +172,7 @@ def function_on_host(
 
 
 def _spec(wanted: Any) -> tuple[tuple[Any, ...] | None, Any]:
-    """A shape, in which unknown sizes are dynamic ones, and a dtype; None for a shape of unknown rank."""
+    """The shape of a specification, with dynamic sizes for unknown ones, and its dtype; None for an unknown rank."""
     if not isinstance(wanted, TensorSpec):
         return None, as_dtype(wanted).numpy_dtype
     if wanted.shape.rank is None:
@@ -202,7 +202,7 @@ def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
 def _vjp_function(
     xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any], pure: bool
 ) -> list[Any]:
-    """The gradient of a Python function is a Python function: run it again under a tape."""
+    """The gradient of a Python function is another Python function: it runs the first one again under a tape."""
     from gradtape._src.autodiff.gradient_tape import Tape
 
     rows, g, batched_again = unbatched(g)
@@ -216,7 +216,7 @@ def _vjp_function(
             tape.watch([x for x in xs if is_differentiable(x.array)])
             result = function(*xs)
             results = list(result) if isinstance(result, (list, tuple)) else [result]
-            targets = [convert(results[i]) for i in there]  # a sparse gradient becomes a dense one under the tape
+            targets = [convert(results[i]) for i in there]  # under the tape, so that a sparse gradient becomes dense
         sources = [xs[i] for i in source_inputs]
         if rows is None:
             return tape.gradient(targets, sources, upstream, "zero")
@@ -233,7 +233,7 @@ def _vjp_function(
 
 
 def _row_by_row(gradient: Callable[..., list[Any]], sources: list[Tensor], upstream: list[Tensor]) -> list[Tensor]:
-    """The gradients of sources for each row of upstream gradients, stacked."""
+    """The gradients of sources for each row of the upstream gradients, stacked."""
     every = [gradient(*row) for row in zip(*[array.unstack(x, axis=0) for x in upstream], strict=True)]
     if not every:
         return [wrap(np.zeros((0, *x.array.shape), x.array.dtype)) for x in sources]
@@ -248,18 +248,18 @@ _SEEN = program_op("py_function", "PyFunction", _vjp_function)
 _UNSEEN = program_op("numpy_call", "PyFunc", _vjp_nothing)
 
 
-# -- ops that only eager code has ------------------------------------------------------------------------------------
+# -- ops that exist only in eager code -------------------------------------------------------------------------------
 _EXAMPLES = (b"1", b"", b"a b c")
-"""Texts to try a function with: numbers can be read from the first one, the last one has parts."""
+"""Strings to try a function with: the first one can be parsed as a number, the last one can be split."""
 
 
 def _call_on_host(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], error: BaseException, changes: bool
 ) -> Any:
-    """A function of strings or tables as one node of the graph, which calls it with eager tensors.
+    """Call a function of strings or tables with eager tensors, as one node of the graph.
 
-    What it returns is found out by examples: structure, dtypes and ranks. Sizes are those of the running program. What
-    `changes` something returns nothing, and is not tried.
+    The structure, dtypes and ranks of its results are found by calling it with examples; sizes are dynamic. A function
+    that `changes` state returns nothing, and is not tried.
     """
     given = (tuple(args), dict(kwargs))
     flat = nest.flatten(given, expand_composites=True)
@@ -299,12 +299,12 @@ def _is_variable(leaf: Any) -> bool:
 
 
 def _is_not_for_host(leaf: Any) -> bool:
-    """Whether an argument is Python code, or a variable, which may be values of the graph to a trace."""
+    """Whether an argument is Python code or a variable, which may contain values of the graph."""
     return _is_variable(leaf) or (callable(leaf) and not isinstance(leaf, (Tensor, type)))
 
 
 def _example(called: Callable[[Sequence[Tensor]], Any], examples: Iterable[Sequence[Tensor]], error: Any) -> Any:
-    """What a function returns for one of these examples: all of its results have to be tensors."""
+    """The result of a function for one of the examples; None unless all of its leaves are tensors."""
     for tensors in examples:
         try:
             with tracing(None), stack.use_recorders(()):
@@ -319,7 +319,7 @@ def _example(called: Callable[[Sequence[Tensor]], Any], examples: Iterable[Seque
 
 
 def _examples(given: Any, flat: Sequence[Any], places: Sequence[int]) -> Iterator[list[Tensor]]:
-    """Tensors of ones, or of texts, in the place of those without numbers; composite ones are valid."""
+    """Example arguments: tensors of ones or of strings for the given leaves; composite tensors are valid."""
     for text in _EXAMPLES:
         leaves = list(flat)
         for place in places:

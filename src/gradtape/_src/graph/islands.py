@@ -1,9 +1,9 @@
-"""Static islands: the parts of a program with dynamic shapes or strings that XLA can run.
+"""Static islands: those parts of a program with dynamic shapes or strings that XLA can run.
 
-Such a program runs on NumPy, but most of its nodes may have nothing to do with that: the layers of a network around a
-`boolean_mask`. These nodes are put together, so that they become as few programs as possible, each of which is one node
-of the program around it. An island is a program as others are: it starts on NumPy, XLA compiles it in the background,
-and the faster executor runs it from then on.
+Such a program runs on NumPy, but most of its nodes may be static: the layers of a network around a `boolean_mask`, say.
+These nodes are grouped into as few programs as possible, and each of them becomes one node of the program around it. An
+island is like any other program: it starts on NumPy, XLA compiles it in the background, and from then on the faster
+executor runs it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from gradtape._src.graph.program import Program
 
 _LEAST = 4
-"""Of how many nodes an island consists: with fewer there is nothing that XLA could fuse."""
+"""The smallest number of nodes of an island: with fewer there is nothing for XLA to fuse."""
 
 _ON_HOST = frozenset({
     "argwhere", "assume", "check", "dynamic", "dynamic_loop", "host_effect", "host_function", "repeated_places",
     "size_of",
 })  # fmt: skip
-"""Functions that only NumPy has."""
+"""Functions that only NumPy implements."""
 
 Make = Callable[[list[Node], list[Symbolic], list[Symbolic]], "Program"]
-"""Makes the program of an island, of its nodes, its inputs and its outputs."""
+"""Makes the program of an island from its nodes, inputs and outputs."""
 
 
 def with_islands(code: Code, sizes: Sizes, is_pure: Callable[[Node], bool], make: Make) -> Code:
-    """The nodes in an order in which those that XLA can run are next to each other, and a node for each such group."""
-    groups: dict[tuple[int, bool], list[Node]] = {}  # in which order they run: the island of a level comes first
+    """Reorder nodes so that those that XLA can run are next to each other, and replace each such group by one node."""
+    groups: dict[tuple[int, bool], list[Node]] = {}  # in running order: an island comes first in its level
     for node, place in zip(code.nodes, _places(code.nodes, sizes, is_pure), strict=True):
         groups.setdefault(place, []).append(node)
     nodes: list[Node] = []
@@ -50,7 +50,7 @@ def with_islands(code: Code, sizes: Sizes, is_pure: Callable[[Node], bool], make
 def _places(nodes: Sequence[Node], sizes: Sizes, is_pure: Callable[[Node], bool]) -> list[tuple[int, bool]]:
     """The level of each node, and whether it has to run on the host.
 
-    It is the lowest level at which all that the node needs is there. Nodes with effects stay in their order.
+    A node has the lowest level at which all of its operands are available. Nodes with effects keep their order.
     """
     found: list[tuple[int, bool]] = []
     made: dict[int, tuple[int, bool]] = {}
@@ -68,7 +68,7 @@ def _places(nodes: Sequence[Node], sizes: Sizes, is_pure: Callable[[Node], bool]
 
 
 def is_static(node: Node, sizes: Sizes) -> bool:
-    """Whether XLA can run a node: all shapes are known, and there are no strings."""
+    """Whether XLA can run a node: its shapes are static, and it has no strings."""
     if node.name in _ON_HOST or contains_dimension(node.attrs.values()):
         return False
     symbols = [s for s in (*node.args, *node.outputs) if type(s) is Symbolic]
@@ -78,7 +78,7 @@ def is_static(node: Node, sizes: Sizes) -> bool:
 
 
 def _island(nodes: list[Node], code: Code, make: Make) -> Node:
-    """One node in the place of some."""
+    """Replace some nodes by one."""
     made = {id(out) for node in nodes for out in node.outputs}
     inputs = {id(a): a for node in nodes for a in node.args if type(a) is Symbolic and id(a) not in made}
     members = {id(node) for node in nodes}
@@ -90,7 +90,7 @@ def _island(nodes: list[Node], code: Code, make: Make) -> Node:
 
 
 class Island:
-    """A program that is a node of another one, and runs where it is faster."""
+    """A program that is a node of another one, and runs on the faster executor."""
 
     __slots__ = ("program",)
 
@@ -98,13 +98,13 @@ class Island:
         self.program = program
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Its results, in memory of their own."""
+        """The results, in arrays that share no memory with the operands."""
         program, tier = self.program, self.program.tier
         program.has_run_on_numpy = True
         on_numpy = tier is None or tier.on_numpy or bool(forks.without_xla)
         if tier is None or tier.is_settled:
             return program.on_numpy(*arrays) if on_numpy else self._by_xla(arrays)
-        program.write_for_numpy()  # which does not count
+        program.write_for_numpy()  # outside of the timed part
         began = perf_counter()
         results = program.on_numpy(*arrays) if on_numpy else self._by_xla(arrays)
         tier.add(on_numpy, perf_counter() - began)
@@ -117,5 +117,5 @@ class Island:
 
 
 def run_island(*arrays: np.ndarray, island: Island) -> tuple[np.ndarray, ...]:
-    """The kernel of the node."""
+    """The kernel of an island's node."""
     return island(arrays)

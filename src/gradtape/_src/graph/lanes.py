@@ -1,8 +1,8 @@
-"""Replicas in a graph: which nodes belong to which replica, and which ones combine the values of all.
+"""Replicas in a graph: which nodes belong to which replica, and which ones combine values of all replicas.
 
-The replicas of a strategy are traced into one graph, one after the other. A mark says which nodes a replica has added,
-or that some nodes only bring the values of replicas together: a sum over them, a concatenation, or the division of a
-batch. The nodes compute the right values on one device. From the marks `spmd.py` makes one program for all devices.
+The replicas of a strategy are traced into one graph, one after the other. Marks say which nodes belong to each replica,
+and which nodes combine the values of all: a sum over replicas, a concatenation, or the split of a batch. On one device,
+the nodes compute the right values as they are. From the marks, `spmd.py` makes one program for all devices.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gradtape._src.tensor import Tensor
 
 
 class Layout(NamedTuple):
-    """Where replicas are.
+    """The devices of replicas.
 
     devices  those of this process, one for each replica
-    workers  how many processes there are
-    worker   which of them this is
+    workers  the number of processes
+    worker   the index of this process
     """
 
     devices: tuple[Device, ...]
@@ -29,26 +29,26 @@ class Layout(NamedTuple):
 
     @property
     def local(self) -> int:
-        """How many replicas this process has."""
+        """The number of replicas in this process."""
         return len(self.devices)
 
     @property
     def total(self) -> int:
-        """How many replicas there are."""
+        """The number of replicas in all processes."""
         return self.workers * len(self.devices)
 
     @property
     def is_single(self) -> bool:
-        """Whether there is one replica: nothing to divide."""
+        """Whether there is only one replica, so that there is nothing to divide."""
         return self.total == 1
 
 
 class Mark(NamedTuple):
-    """What some nodes are: those from `start` to `end`.
+    """The role of the nodes from `start` to `end`.
 
-    kind    "each": `ranges` are the nodes of one replica after the other
+    kind    "each": `ranges` are the nodes of each replica, in order
             "sum", "gather": `result` is the sum of `parts` over replicas, or their concatenation along `axis`
-            "split": `parts` are the rows of `result` for one replica after the other
+            "split": `parts` are the rows of `result` for each replica, in order
     """
 
     kind: str
@@ -70,18 +70,18 @@ class Replicas:
 
     @property
     def crosses_processes(self) -> bool:
-        """Whether no program for one device can compute the values: parts of them are in other processes."""
+        """Whether a program for one device cannot compute the values, because other processes have parts of them."""
         return self.layout.workers > 1
 
 
 def position() -> int:
-    """How many nodes the graph that is being traced has; 0 where none is."""
+    """The number of nodes of the graph that is being traced; 0 outside of a trace."""
     graph = current_graph()
     return 0 if graph is None else len(graph.nodes)
 
 
 def replicas_of(layout: Layout) -> Replicas | None:
-    """The replicas in the graph that is being traced; None without one, and where there is nothing to divide."""
+    """The replicas in the graph that is being traced; None outside of a trace, and if there is nothing to divide."""
     graph = current_graph()
     if graph is None or layout.is_single:
         return None
@@ -102,14 +102,14 @@ def replicas_of(layout: Layout) -> Replicas | None:
 
 
 def mark_each(layout: Layout, ranges: Sequence[tuple[int, int]]) -> None:
-    """Say which nodes have been added for each replica."""
+    """Mark the nodes that were added for each replica."""
     found = replicas_of(layout)
     if found is not None and len(ranges) == layout.local:
         found.marks.append(Mark("each", ranges[0][0], ranges[-1][1], tuple(ranges)))
 
 
 def mark(layout: Layout, kind: str, start: int, parts: Sequence[Any], result: Any, axis: int = 0) -> None:
-    """Say what the nodes since `start` do with the values of replicas; parts and result are tensors."""
+    """Mark the nodes since `start`, which combine values of replicas; `parts` and `result` are tensors."""
     found = replicas_of(layout)
     if found is None:
         return
@@ -120,7 +120,7 @@ def mark(layout: Layout, kind: str, start: int, parts: Sequence[Any], result: An
 
 
 def in_program(layout: Layout, tensor: Tensor) -> Tensor:
-    """A tensor whose sum over processes a program computes: a constant becomes a value of the program."""
+    """A tensor whose sum over processes a program can compute: a constant becomes a value of the program."""
     if replicas_of(layout) is None or layout.workers == 1 or type(tensor.array) is Symbolic:
         return tensor
     value = Tensor()

@@ -1,7 +1,7 @@
-"""Traces of lazy arrays as programs: what eager code has recorded more than once runs like a traced function.
+"""Programs for traces of lazy arrays: eager code that was recorded more than once runs like a traced function.
 
-On the processor a program begins on NumPy, and XLA takes over where that measures faster (`tiers.py`). On other devices
-XLA compiles it, and memory of inputs that nothing refers to any more is used for results.
+On the CPU a program starts on NumPy, and XLA takes over if that measures faster (`tiers.py`). On other devices XLA
+compiles it, and reuses the memory of inputs that nothing refers to any more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gradtape._src.graph.program import Program, to_numpy
 
 
 def compile_lazily(program: LazyProgram) -> Runner:
-    """What runs a program of lazy arrays as a whole."""
+    """The runner of a program of lazy arrays."""
     if program.device is None:
         return _OnHost(_program(program, ()))
     levels = _levels(program, _DEEPEST)
@@ -53,13 +53,13 @@ def _program(program: LazyProgram, donated: Sequence[int]) -> Program:
     made = Program(graph, arguments, [values[number] for number in program.outputs])
     if any(not made.is_explicit(feed) for feed in made.feeds):
         raise TypeError("its constants are too large")
-    made.feeds = [feed for feed in graph.feeds if made.is_explicit(feed)]  # also one that nothing uses
+    made.feeds = [feed for feed in graph.feeds if made.is_explicit(feed)]  # unused ones included
     made.donated = tuple(donated)
     return made
 
 
 class _OnHost:
-    """A program on the processor, by the executor that is faster; calls are timed until that is known."""
+    """A program on the CPU: calls are timed until the faster executor is known."""
 
     def __init__(self, program: Program) -> None:
         assert program.tier is not None
@@ -69,7 +69,7 @@ class _OnHost:
 
     @property
     def executor(self) -> str:
-        """What runs it, and why."""
+        """The name of the executor, and why it was chosen."""
         return f"{'NumPy' if self._tier.on_numpy else 'XLA'}: {self._tier.reason}"
 
     def __call__(self, arrays: Sequence[Any], dying: Sequence[int], into: list[Any]) -> None:
@@ -87,7 +87,7 @@ class _OnHost:
 
 
 class _OnDevice:
-    """A program on a device of XLA's, compiled for each set of inputs that it may write to."""
+    """A program on a device of XLA, compiled for each set of inputs whose memory it may reuse."""
 
     def __init__(self, program: LazyProgram) -> None:
         self._source = program
@@ -110,13 +110,13 @@ class _OnDevice:
 
 # -- long chains -------------------------------------------------------------------------------------------------------
 _DEEPEST = 2048
-"""The number of elementwise ops one after the other that XLA gets in a program. It fuses all of them to one kernel,
-takes 26 s to compile one of 2,000, and more than twice as long for twice as many. In eight parts, which are five kinds,
-they compile in 5 s and run in 8 ms instead of 1 (H200): each part has many inputs and results."""
+"""The longest chain of elementwise ops that is compiled as one program. XLA fuses the chain into one kernel, takes 26 s
+to compile 2,000 ops, and more than twice as long for twice as many. In eight parts, of which five are different, they
+compile in 5 s and run in 8 ms instead of 1 (H200): each part has many inputs and results."""
 
 _FUSED = 256
-"""The number of elementwise ops one after the other that may become one kernel: the values between two such chains are
-kept in memory. XLA takes more than twice as long to compile a kernel of twice as many."""
+"""The longest chain of elementwise ops that may become one kernel: values between two such chains are stored. XLA takes
+more than twice as long to compile a kernel of twice as many."""
 
 _NEUTRAL = frozenset({"astype", "broadcast_to", "expand_dims", "identity", "reshape", "squeeze", "stop_gradient"})
 
@@ -129,8 +129,8 @@ def _between(levels: list[list[Step]]) -> set[int]:
 
 
 def _levels(program: LazyProgram, deepest: int) -> list[list[Step]]:
-    """The steps of a program, divided so that no level has longer chains of elementwise ops than that."""
-    found: dict[int, tuple[int, int]] = {}  # by result, its level and the length of the chain that ends there
+    """Divide the steps of a program into levels, in which chains of elementwise ops are no longer than `deepest`."""
+    found: dict[int, tuple[int, int]] = {}  # by result: its level, and the length of the chain that ends there
     levels: list[list[Step]] = []
     for step in program.steps:
         level, depth = max([found[n] for n in step.inputs if n >= 0], default=(0, 0))
@@ -148,7 +148,7 @@ def _levels(program: LazyProgram, deepest: int) -> list[list[Step]]:
 
 
 class _InLevels:
-    """A program that runs as several, one after the other; parts that are alike are compiled once."""
+    """A program that runs as several, one after the other; equal parts are compiled once."""
 
     def __init__(self, program: LazyProgram, levels: list[list[Step]]) -> None:
         self._program = program
@@ -161,7 +161,7 @@ class _InLevels:
 
     @property
     def executor(self) -> str:
-        """What runs it, in words."""
+        """A description of the executors of the parts."""
         different = len({id(part.program) for part in self._parts})
         return f"XLA, in {len(self._parts)} parts of {different} kinds: it has long chains of elementwise ops"
 
@@ -170,7 +170,7 @@ class _InLevels:
         values: dict[int, Any] = {-1 - 2 * i: array for i, array in enumerate(arrays[: len(program.feeds)])}
         values.update({-2 - 2 * i: literal for i, literal in enumerate(program.literals)})
         for part in self._parts:
-            part.program.runs += part.program.runs == 0  # it is worth compiling
+            part.program.runs += part.program.runs == 0  # so that it is worth compiling
             found: list[Any] = []
             literals = [values[number] for number in part.literals]
             part.program.run([values[number] for number in part.feeds], (), literals, {}, found)

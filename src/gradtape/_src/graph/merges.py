@@ -1,7 +1,7 @@
-"""Ops of a program that are cheaper together.
+"""Merge ops of a program that are cheaper together.
 
-A loss and its gradient come as two ops, because a tape finds the gradient later. Where a program has both, and the
-gradient does not depend on the value of the loss, one op computes them: logits are there once.
+A loss and its gradient are two ops, because the tape computes the gradient later. If a program has both, and the
+gradient does not depend on the value of the loss, one op computes them and reads the logits once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LOSS, GRADIENT, BOTH = (f"projected_cross_entropy{suffix}" for suffix in ("", "_
 
 
 def merged(nodes: list[Node], is_pure: Callable[[Node], bool]) -> list[Node]:
-    """The nodes, with one in the place of a loss and its gradient."""
+    """The nodes, with a loss and its gradient merged into one."""
     for loss in [node for node in nodes if node.name == LOSS]:
         gradients = [n for n in nodes if n.name == GRADIENT and _are_same(n.args[1:], loss.args)]
         if len(gradients) == 1:
@@ -27,7 +27,7 @@ def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _together(nodes: list[Node], loss: Node, gradient: Node, is_pure: Callable[[Node], bool]) -> list[Node] | None:
-    """The nodes with the loss computed where its gradient is, and what depends on it after that; None if it cannot."""
+    """Move the loss to its gradient, and what depends on the loss behind it; None if that is impossible."""
     later: set[int] = {id(out) for out in loss.outputs}
     waiting: list[Node] = []
     order: list[Node] = []

@@ -1,4 +1,4 @@
-"""A graph as straight-line Python over NumPy kernels: nothing to compile, no dispatch, no tensors, no records.
+"""A graph as straight-line Python over NumPy kernels: no compilation, no dispatch, no tensors, no records.
 
 The source is generated once for a program, after the passes of `passes.py`:
 
@@ -9,8 +9,8 @@ The source is generated once for a program, after the passes of `passes.py`:
         return (v2,)
 
 Values are deleted after their last use, because memory that was just freed is still in the cache. An elementwise op
-writes into an operand that ends there, if the operand's memory is its own: the result of an op that allocates, which no
-view shares.
+writes into an operand that is not used again, if that operand owns its memory: it is the result of an op that
+allocates, and has no views.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ ALLOCATING = frozenset({
     "conv", "conv_filter_grad", "conv_input_grad", "gate", "log_softmax", "matmul", "max_pool", "max_unpool", "relu",
     "sigmoid", "softmax",
 })  # fmt: skip
-"""Kernels besides ufuncs whose result is always new memory."""
+"""Kernels besides ufuncs that always return newly allocated arrays."""
 
 REAL_UFUNCS: dict[str, np.ufunc] = {"log1p": np.log1p}
 """Kernels that are ufuncs for real numbers."""
 
 _IN_PLACE_BYTES = 2**12
-"""From this size on memory is worth more than the keyword argument."""
+"""The size from which on reusing memory pays for the keyword argument."""
 
 _KEPT = 2
-"""How many released arrays of a shape and dtype are kept for the next results."""
+"""The number of released arrays of a shape and dtype that are kept for later results."""
 
 
 _VIEWS = frozenset({"barrier", "broadcast_to", "expand_dims", "flip", "getitem", "reshape", "squeeze", "transpose"})
-"""Kernels whose result is memory of their operand."""
+"""Kernels that return a view of their operand."""
 
 
 class Executable(NamedTuple):
-    """A program for NumPy: the function, its text, and what is planned for its memory.
+    """A program for NumPy: the function, its source, and its use of memory.
 
-    peak    bytes of values that are there at the same time, besides inputs; without those of dynamic sizes
-    reused  how many results are written into memory of a value that has ended
+    peak    the largest number of bytes of live values, without inputs and values of dynamic sizes
+    reused  the number of results that are written into the memory of a dead value
     """
 
     run: Callable[..., tuple[Any, ...]]
@@ -63,13 +63,13 @@ class Executable(NamedTuple):
     reused: int
 
     def listing(self) -> str:
-        """The text for people: ops without numbers, constants where they are used."""
+        """The source for people: ops without numbers, constants inline."""
         text = re.sub(r"\b([a-z]\w*)_\d+\(", r"\1(", self.source)
         return re.sub(r"\bc\d+\b", lambda match: _shown(self.names.get(match[0], match[0])), text)
 
 
 def executor(name: str, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes = ()) -> Executable:
-    """A function from one array for each feed to the outputs; `xp` has the kernels, `sizes` are those of dimensions."""
+    """A function of one array for each feed that returns the outputs; `xp` has the kernels, `sizes` are dimensions."""
     writer = _Writer(feeds, code, xp, sizes)
     source = writer.source(name)
     namespace = writer.names
@@ -85,12 +85,12 @@ def _shown(value: Any) -> str:
 
 
 def _only(value: Any) -> Any:
-    """The one result of a kernel that may give a tuple."""
+    """The only result of a kernel that may return a tuple."""
     return value[0] if type(value) is tuple or type(value) is list else value
 
 
 def _text(value: Any) -> Any:
-    """A string as an array without axes: NumPy would make bytes of a fixed length of it."""
+    """A string as a 0-d object array: NumPy would make fixed-length bytes of it."""
     return np.asarray(value, object)
 
 
@@ -101,19 +101,19 @@ class _Writer:
         self._inputs = {id(symbol) for symbol in feeds}
         self.names: dict[str, Any] = {"array": np.array, "asarray": np.asarray, "only": _only, "text": _text}
         self._last = self._last_uses()
-        self._buffers: dict[int, set[int]] = {}  # symbol -> all symbols that may share its memory
+        self._buffers: dict[int, set[int]] = {}  # by symbol, all symbols that may share its memory
         self._owned: set[int] = set()  # symbols whose memory this program allocated for them
         self._symbols = {id(s): s for node in code.nodes for s in (*node.args, *node.outputs) if type(s) is Symbolic}
-        self._ended: list[str] = []  # names that end with the statement
+        self._ended: list[str] = []  # names that are dead after the statement
         self.peak = self.reused = self._total = 0
-        self._bytes: dict[str, int] = {}  # of the names that are there
-        self._free: dict[tuple[Any, ...], list[str]] = {}  # names of released memory, the last one last
+        self._bytes: dict[str, int] = {}  # of the live names
+        self._free: dict[tuple[Any, ...], list[str]] = {}  # names of released memory, most recent last
 
     def _shape(self, symbol: Symbolic) -> tuple[Any, ...]:
         return sized(symbol.shape, self._sizes)
 
     def _kind(self, symbol: Symbolic) -> tuple[Any, ...]:
-        """Equal for values that can have the same memory."""
+        """A key that is equal for values that fit into the same memory."""
         return self._shape(symbol), np.dtype(symbol.dtype)
 
     def _size(self, symbol: Symbolic) -> int:
@@ -122,7 +122,7 @@ class _Writer:
         return np.dtype(symbol.dtype).itemsize * prod(shape) if is_known_shape(shape) else 0
 
     def _takes_out(self, node: Node, kernel: Any) -> bool:
-        """Whether the kernel can write its result, a large one, into memory that it is given."""
+        """Whether a kernel can write its result, a large one, into a given array."""
         if len(node.outputs) != 1 or self._size(node.outputs[0]) < _IN_PLACE_BYTES:
             return False
         if isinstance(kernel, np.ufunc):
@@ -157,7 +157,7 @@ class _Writer:
         return "\n".join([*lines, f"    return ({''.join(f'{out}, ' for out in outputs)})"])
 
     def _comment(self, node: Node) -> str:
-        """What a statement gives."""
+        """The comment of a statement: the shape and dtype of its result."""
         kinds = [f"{s.dtype}[{','.join(map(str, self._shape(s)))}]" for s in node.outputs]
         return f"  # {', '.join(kinds)}"
 
@@ -172,7 +172,7 @@ class _Writer:
                 self._total += size
 
     def _output(self, i: int, out: Any) -> str:
-        """An output, in memory of its own: a variable or a tensor will have it."""
+        """An output that owns its memory, because it becomes the value of a variable or a tensor."""
         if type(out) is not Symbolic:
             return f"array({self._text(out)})"
         shared = self._buffers.get(id(out), {id(out)})
@@ -216,19 +216,19 @@ class _Writer:
         if len(node.outputs) > 1:
             names = [self._variables[id(out)] for out in node.outputs]
             scalars = [name for name, out in zip(names, node.outputs, strict=True) if not out.shape]
-            arrays = "".join(f"; {name} = asarray({name})" for name in scalars)  # NumPy gives scalars there
+            arrays = "".join(f"; {name} = asarray({name})" for name in scalars)  # NumPy returns scalars here
             return f"{', '.join(names)} = {call}{arrays}"
         op = registry.get(node.name)
         if op is None or op.outputs:  # a branch, a loop, a split into one part
             call = f"only({call})"
-        if not node.outputs[0].shape:  # NumPy gives scalars where arrays have no axes
+        if not node.outputs[0].shape:  # NumPy returns scalars instead of 0-d arrays
             call = f"text({call})" if node.outputs[0].dtype.kind == "O" else f"asarray({call})"
         return f"{self._variables[id(node.outputs[0])]} = {call}"
 
     def _release(self, i: int, key: int) -> None:
-        """Keep the memory of a value that ended for a result of its shape and dtype, or let its name end.
+        """Keep the memory of a dead value for a result of the same shape and dtype, or delete its name.
 
-        Results get the memory that was released last: it is in the cache. Of each kind a few are kept.
+        Results get the memory that was released last, which is still in the cache. A few arrays of each kind are kept.
         """
         name = self._variables[key]
         if key in self._inputs:
@@ -242,7 +242,7 @@ class _Writer:
             self._ended.append(names.pop(0))
 
     def _room(self, node: Node, kernel: Any) -> str | None:
-        """Memory that was released, for a result that needs some."""
+        """Released memory for the result of a node; None if there is none, or if it needs none."""
         if not self._takes_out(node, kernel):
             return None
         names = self._free.get(self._kind(node.outputs[0]))
@@ -253,7 +253,7 @@ class _Writer:
         return all(self._last[other] <= i for other in self._buffers.get(key, {key}))
 
     def _reused(self, i: int, node: Node, kernel: Any) -> Symbolic | None:
-        """An operand that ends here and whose memory the result can have."""
+        """An operand that is dead after this node, and whose memory the result can take."""
         if not self._takes_out(node, kernel) or not isinstance(kernel, np.ufunc):
             return None
         (out,) = node.outputs
@@ -268,7 +268,7 @@ class _Writer:
         return None
 
     def _own(self, node: Node, kernel: Any, target: Symbolic | None) -> None:
-        """Note whose memory the results are."""
+        """Note which symbols own the memory of the results."""
         if target is not None:
             self._owned.discard(id(target))
         if isinstance(kernel, np.ufunc) or node.name in ALLOCATING:

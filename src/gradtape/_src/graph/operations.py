@@ -1,4 +1,4 @@
-"""Graphs as TensorFlow's users look at them: a list of operations, and the message `GraphDef`."""
+"""Graphs as users of TensorFlow see them: a list of operations, and the message `GraphDef`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PROGRAMS = {
     "size_of": "Shape",
     "assume": "Assert",
 }
-"""What TensorFlow calls nodes that are no primitives."""
+"""TensorFlow's names of nodes that are not primitives."""
 
 _FEEDS = {"argument": "Placeholder", "variable": "ReadVariableOp", "array": "Const", "per_call": "Placeholder"}
 
@@ -49,7 +49,7 @@ _STATIC_INPUTS = {
 
 
 class Operation:
-    """A node of a graph: its name, TensorFlow's name of the op, and the tensors that go in and come out.
+    """A node of a graph: its name, TensorFlow's name of the op, and its input and output tensors.
 
     >>> import gradtape as tf
     >>> graph = tf.function(lambda x: x * x).get_concrete_function(tf.constant(2.0)).graph
@@ -57,7 +57,7 @@ class Operation:
     [('args_0', 'Placeholder'), ('multiply', 'Mul')]
     """
 
-    record: Record | None = None  # what a tape recorded of it, where a gradient function is called for it
+    record: Record | None = None  # its record on the tape, while its gradient function is called
 
     def __init__(self, graph: FuncGraph, type: str, outputs: Sequence[Symbolic], node: Node | None) -> None:
         self.graph, self.type = graph, type
@@ -119,12 +119,12 @@ class Operation:
 class FuncGraph(Graph):
     """The graph of a function."""
 
-    _gradient_maps: tuple[tuple[int, int, dict[str, str]], ...] = ()  # the first node, the end, and the names
-    _tracked = -1  # the size of `arrays` when `_uids` was made of it
-    _named = (-1, -1)  # how many feeds and nodes `_names_by_id` has
+    _gradient_maps: tuple[tuple[int, int, dict[str, str]], ...] = ()  # first node, end, and names
+    _tracked = -1  # the size of `arrays` when `_uids` was made from it
+    _named = (-1, -1)  # the numbers of feeds and nodes in `_names_by_id`
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
-        """A name that this has not returned before: with a number, if it has. Case makes no difference."""
+        """Return a name that is new in this graph, with a number if the name is taken. Names are case-insensitive."""
         used: dict[str, int] = self.__dict__.setdefault("_unique_names", {})
         base = key = name.lower()
         number = used.get(key, 0)
@@ -140,7 +140,7 @@ class FuncGraph(Graph):
         return f"{name}_{number - 1}"
 
     def gradient_override_map(self, op_type_map: Any) -> Any:
-        """Within the block ops of these types have the gradients that are registered under other names.
+        """Within the block, ops of these types use gradients that are registered under other names.
 
         It applies to `tf.gradients`, and not to tapes.
 
@@ -203,14 +203,14 @@ class FuncGraph(Graph):
         return Operation(self, _FEEDS[kind], (symbol,), None)
 
     def consumers(self, symbol: Symbolic) -> list[Operation]:
-        """The operations that take a value, once for each time that they take it."""
+        """The operations that take a value, repeated if they take it more than once."""
         users = [node for node in self.nodes for arg in node.args if arg is symbol]
         return [Operation(self, type_of(node), node.outputs, node) for node in users]
 
     def tensor_of(self, value: Any) -> Tensor:
-        """The tensor of a value that a node has or takes: the one that a tape tracks, if there is one.
+        """The tensor of an operand or a result of a node: the one that a tape tracks, if there is one.
 
-        A constant is a value of the graph as long as it is being traced: then it has a name, as every tensor there has.
+        While the graph is being traced, constants are values of the graph: they have names like all its tensors.
         """
         if type(value) is not Symbolic:
             array = np.asarray(value)
@@ -236,7 +236,7 @@ class FuncGraph(Graph):
         raise KeyError(f"The name '{name}' refers to an Operation not in the graph.")
 
     def get_tensor_by_name(self, name: str) -> Tensor:
-        """The tensor of this name: that of its operation, and the number of the output."""
+        """The tensor with this name: the name of its operation and the number of the output."""
         operation, colon, number = name.partition(":")
         if not colon or not number.isdecimal():
             raise ValueError(
@@ -266,12 +266,12 @@ class FuncGraph(Graph):
 
 
 def _sizes(value: Any) -> Any:
-    """A static argument as a constant: an axis, axes, or a shape in which -1 stands for an unknown size."""
+    """A static argument as a constant: an axis, axes, or a shape with -1 for unknown sizes."""
     return np.asarray([-1 if is_dimension(n) else n for n in value] if type(value) is tuple else value, np.int32)
 
 
 def type_of(node: Node) -> str:
-    """TensorFlow's name of the op that a node is."""
+    """TensorFlow's name of the op of a node."""
     name = node.attrs["of"] if node.name == "dynamic" else node.name
     op = registry.get(name)
     return _PROGRAMS.get(name, name) if op is None else op.tf_name

@@ -1,11 +1,11 @@
-"""Passes over the nodes of a graph, before it runs on NumPy: each returns fewer or cheaper nodes with the same values.
+"""Passes over the nodes of a graph before it runs on NumPy: each returns fewer or cheaper nodes with the same values.
 
-XLA has its own. Here each pass is exact, signs of zeros included.
+XLA has its own passes. These are exact, signed zeros included.
 
-    simplify            algebra: negations move towards the results and cancel, ops that change nothing go
-    pool_before_relu    algebra: relu follows the maxima of windows, of which there are fewer
-    share               common subexpressions: the same op on the same values runs once
-    needed              dead code: nodes that no output depends on go
+        simplify            algebra: move negations towards the results, where they cancel, and drop ops without effect
+        pool_before_relu    algebra: apply relu after max pooling, to fewer values
+        share               common subexpressions: run the same op on the same values once
+        needed              dead code: drop nodes that no output depends on
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "equal", "not
 _LITERAL_BYTES = 2**13
 _COPIES = frozenset({"identity", "stop_gradient"})
 _MOVES = frozenset({"reshape", "transpose", "broadcast_to", "getitem", "expand_dims", "squeeze", "flip"})
-"""Ops that only move numbers, and so commute with a negation. A sum does not: 1 - 1 is 0, and -(1 - 1) is -0."""
+"""Ops that only move values, and so commute with negation. A sum does not: 1 - 1 is 0, and -(1 - 1) is -0."""
 
 
 class Code(NamedTuple):
-    """Nodes, and the values that are wanted of them: symbols or constants."""
+    """Nodes, and the outputs that are computed from them: symbols or constants."""
 
     nodes: list[Node]
     outputs: list[Any]
 
 
 def optimise(nodes: Sequence[Node], outputs: Sequence[Any], is_pure: Any) -> dict[str, Code]:
-    """What each pass leaves; the last one is the code to run. `is_pure(node)` says whether a node may be removed."""
+    """The code after each pass; the last one runs. `is_pure(node)` says whether an unused node may be dropped."""
     code = Code(list(nodes), list(outputs))
     found = {"traced": code}
     found["common subexpressions"] = code = share(code, is_pure)
@@ -55,7 +55,7 @@ def needed(code: Code, is_pure: Any) -> Code:
 
 # -- algebra ---------------------------------------------------------------------------------------------------------
 class _Value(NamedTuple):
-    """What stands for a symbol: another value, and whether it has to be negated."""
+    """The replacement of a symbol: another value, and whether it has to be negated."""
 
     value: Any
     negated: bool
@@ -69,11 +69,11 @@ class _Simplifier:
         self._made_by: dict[int, Node] = {}
 
     def signed(self, value: Any) -> _Value:
-        """The value that stands for another one, without negating it."""
+        """The replacement of a value, without negating it."""
         return self._values.get(id(value), _Value(value, False)) if type(value) is Symbolic else _Value(value, False)
 
     def plain(self, value: Any) -> Any:
-        """The same, negated if need be."""
+        """The replacement of a value, negated if necessary."""
         found = self.signed(value)
         if not found.negated:
             return found.value
@@ -98,7 +98,7 @@ class _Simplifier:
             self.add(node._replace(args=tuple([self.plain(a) for a in node.args])))
 
     def with_args(self, node: Node, args: tuple[Any, ...], negated: bool = False, name: str = "") -> None:
-        """Keep a node with other operands; its result has to be negated where it is used."""
+        """Keep a node with other operands. If `negated`, its result is negated where it is used."""
         out = node.outputs[0]
         if negated:
             inner = Symbolic(out.graph, out.shape, out.dtype)
@@ -204,7 +204,7 @@ _RULES: dict[str, Any] = {
 
 
 def simplify(code: Code) -> Code:
-    """Move negations towards the results, where they cancel or turn a sum into a difference, and drop neutral ops."""
+    """Move negations towards the results, where they cancel or turn sums into differences, and drop neutral ops."""
     simplifier = _Simplifier()
     for node in code.nodes:
         simplifier.visit(node)
@@ -226,10 +226,10 @@ def _is_number(value: Any, number: float) -> bool:
 
 # -- relu and pooling ------------------------------------------------------------------------------------------------
 def pool_before_relu(code: Code) -> Code:
-    """Take the maxima of windows before relu, which is monotone and then has fewer numbers to look at.
+    """Apply relu after the maxima of windows: relu is monotone, and then has fewer values.
 
-    In the backward pass the cotangents of the maxima pass the gate of relu, not those of all the numbers. Windows must
-    not overlap: cotangents of several windows are added up, and the sum of zeros has another sign.
+    In the backward pass, only the cotangents of the maxima go through the mask of relu. Windows must not overlap: their
+    cotangents would be summed, and a sum of zeros has another sign.
     """
     uses: dict[int, list[Node]] = {}
     for node in code.nodes:
@@ -237,7 +237,7 @@ def pool_before_relu(code: Code) -> Code:
             uses.setdefault(id(a), []).append(node)
     results = {id(out) for out in code.outputs}
     swaps: dict[int, tuple[Any, Symbolic]] = {}  # by the results of relu: its operand, and the maxima of that
-    gates: dict[int, Symbolic] = {}  # by results of `max_unpool`: what replaces them behind the gate
+    gates: dict[int, Symbolic] = {}  # by results of `max_unpool`: what replaces them after the mask
     nodes: list[Node] = []
     for node in code.nodes:
         out = node.outputs[0] if node.outputs else None
@@ -261,7 +261,7 @@ def pool_before_relu(code: Code) -> Code:
 
 
 def _is_only_pooled(relu: Node, uses: dict[int, list[Node]], results: set[int]) -> bool:
-    """Whether nothing needs the result of relu but one `max_pool` and, behind it, gradients of both."""
+    """Whether relu's result is used only by one `max_pool` and, after its mask, by gradients of both."""
     out = relu.outputs[0]
     users = uses.get(id(out), [])
     pools = [user for user in users if user.name == "max_pool"]
@@ -277,7 +277,7 @@ def _is_only_pooled(relu: Node, uses: dict[int, list[Node]], results: set[int]) 
 def _gates_behind(
     unpool: Node, pool: Node, x: Symbolic, uses: dict[int, list[Node]], results: set[int]
 ) -> Sequence[Node]:
-    """The gate of x that alone uses the gradient of a `max_pool` of x; nothing if there is another use."""
+    """The mask of x if it is the only use of the gradient of a `max_pool` of x; nothing if there are other uses."""
     z, found = unpool.args[0], unpool.outputs[0]
     users = uses.get(id(found), [])
     is_gradient = unpool.args[1] is x and unpool.args[2] is pool.outputs[0] and unpool.attrs == pool.attrs
@@ -315,7 +315,7 @@ def share(code: Code, is_pure: Any) -> Code:
 
 
 def _key(node: Node) -> Any:
-    """Equal for nodes that compute the same; None where that is not known."""
+    """A key that is equal for nodes that compute the same; None if that is unknown."""
     operands = [_frozen(a) for a in node.args]
     if node.name in _COMMUTATIVE:
         operands.sort(key=repr)
@@ -328,9 +328,9 @@ def _key(node: Node) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """Something that is equal for equal operands or static arguments only, and can be hashed if the value can.
+    """A value that is equal only for equal operands or static arguments, and hashable if the argument is.
 
-    The type belongs to it: 1, 1.0 and True are equal in Python.
+    It includes the type: 1, 1.0 and True are equal in Python.
     """
     if type(value) is Symbolic:
         return "symbol", id(value)

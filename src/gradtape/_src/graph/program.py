@@ -1,7 +1,7 @@
 """Programs: a graph and some of its outputs, which one of two executors runs.
 
-`numpy_executor.py` writes a program as straight-line Python, `xla_executor.py` compiles it. A graph says which one runs
-its programs, or that the faster one does (`tiers.py`). Nothing here needs JAX.
+`numpy_executor.py` writes a program as straight-line Python, `xla_executor.py` compiles it. A graph says which executor
+runs its programs, or that the faster one does (`tiers.py`). Nothing here needs JAX.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
     from gradtape._src.graph.xla_executor import XlaExecutor
 
 _UNDISTURBED = 8
-"""From how many calls on, between which nothing looks at them, new values of variables are left in a list."""
+"""The number of undisturbed calls after which the new values of variables stay in a list, uncommitted."""
 
 
 class Plan(NamedTuple):
-    """Which slots of a program's inputs a call fills with what.
+    """What a call puts into the slots of a program's inputs.
 
-    arguments  by their numbers
-    kept       by the values of variables, which stay where they are
-    donated    by those of variables whose memory the program may write to
-    params     by those of variables among the arguments, by their numbers, and whether they are kept
-    supplies   by what a function returns in every call
+    arguments  slots of arguments, with their numbers
+    kept       slots of variables that are not donated
+    donated    slots of variables whose memory is donated
+    params     slots of variables among the arguments, with their numbers and whether they are kept
+    supplies   slots of per-call inputs, with the functions that make them
     """
 
     arguments: list[tuple[int, int]]
@@ -70,14 +70,14 @@ class Plan(NamedTuple):
 
 
 class Program:
-    """What computes some values of a graph from the graph's inputs.
+    """A program that computes some values of a graph from the graph's inputs.
 
-    `donated` are variables (uids) whose memory the program may write to; they get it back from the caller. What calls
-    Python may fail, and gets none. `state` are the variables whose new values are the last outputs. `given` are
-    bounds of integers among the inputs.
+    `donated` are the uids of variables whose memory is donated: the caller stores the new values. A program that calls
+    Python may fail, and gets no memory. `state` are the variables whose new values are the last outputs. `given` are
+    the intervals of integers among the inputs.
     """
 
-    _uncommitted: Uncommitted | None = None  # new values of the donated variables, which the last call has left
+    _uncommitted: Uncommitted | None = None  # new values of the donated variables from the last call
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Program:
         self.has_effects = any(map(_has_effects, self.nodes))
         self.checks = checks.found_in(self.nodes)
         changing = {v.uid for v in state}
-        if self.checks and changing:  # it gives variables their old values where a check fails: it needs them all
+        if self.checks and changing:  # a failed check restores the old values of variables, so all of them are inputs
             used |= {id(feed.symbol) for feed in graph.feeds if feed.kind == "variable" and feed.value.uid in changing}
         if self.has_effects or (self.checks and not changing <= donated):
             donated = frozenset()
@@ -106,30 +106,30 @@ class Program:
         slots = {self.feeds[slot].value.uid: slot for slot in self.donated}
         first = len(self.outputs) - len(state)
         self.restored = [(first + i, slots[v.uid]) for i, v in enumerate(state) if v.uid in slots]
-        """Outputs that are new values of variables, and the inputs that are the old ones, whose memory they get."""
+        """Outputs with new values of variables, and the donated inputs whose memory they take."""
         self.unread = [i for i, v in enumerate(state) if v.uid not in slots]
-        """The numbers of the variables whose old values stay where they are: their memory is not given away."""
+        """The positions of variables whose memory is not donated."""
         self._state = state
         fixed = all(type(v) is not VariableParam for v in state)
         self._may_leave_values = fixed and 0 < len(self.donated) == len(state)
-        self._calls_committed = 0  # how many calls have stored new values since something looked at uncommitted ones
+        self._calls_committed = 0  # calls since the uncommitted values were last read
         self._constants: dict[bool, list[Any]] = {}  # by whether the program runs on NumPy
         self._lock = forks.lock()
         self._xla: XlaExecutor | None = None
         self._sized: dict[Sizes, Program] = {}
         self.sizes: Sizes = ()
         self.has_run_on_numpy = False
-        self.numpy_nodes = 0  # how many nodes are left for NumPy, once code was written for it
-        self.passes: dict[str, int] = {}  # how many nodes each pass has left
-        self.executable: numpy_executor.Executable | None = None  # what was written for NumPy
-        self.islands: list[Program] = []  # its parts that XLA can run, where it cannot run all of it
+        self.numpy_nodes = 0  # the number of nodes of the code for NumPy, once it is written
+        self.passes: dict[str, int] = {}  # the number of nodes after each pass
+        self.executable: numpy_executor.Executable | None = None  # the code for NumPy
+        self.islands: list[Program] = []  # the parts that XLA can run, if it cannot run the whole program
         self.needs_numpy = graph.needs_numpy
         self.tier = Tier(self) if graph.root.executor == "auto" and not self.needs_numpy else None
-        self.may_divide = False  # whether it is for values alone, and not for a derivative of the function
-        self.undivided = ""  # why replicas run on one device, where they do
+        self.may_divide = False  # whether it computes values alone, without residuals for a derivative
+        self.undivided = ""  # why replicas run on one device, if they do
 
     def with_sizes(self, sizes: Sizes) -> Program:
-        """The same program for these sizes of unknown dimensions, compiled by itself."""
+        """The same program for these sizes of unknown dimensions, which is compiled separately."""
         found = self._sized.get(sizes)
         if found is None:
             found = Program(self._graph, self._arguments, ())
@@ -145,12 +145,12 @@ class Program:
         return found
 
     def versions(self) -> list[Program]:
-        """The programs that are compiled: itself or, of one with unknown dimensions, one for each size."""
+        """The programs that are compiled: this one or, with unknown dimensions, one for each set of sizes."""
         return list(self._sized.values()) or [self]
 
     @cached_property
     def xla(self) -> XlaExecutor:
-        """What compiles and runs it by XLA."""
+        """The executor that compiles and runs it with XLA."""
         from gradtape._src.graph.xla_executor import XlaExecutor
 
         with self._lock:
@@ -159,8 +159,8 @@ class Program:
 
     @cached_property
     def over_replicas(self) -> SpmdExecutor | None:
-        """What compiles and runs it by XLA on the devices of all replicas that are in it; None if there are none, or
-        if they cannot be one program.
+        """The executor for the devices of all its replicas; None without replicas, and if they cannot become one
+        program.
         """
         graph = self._graph
         if graph.replicas is None or not self.may_divide or forks.without_xla or not has_jax():
@@ -180,7 +180,7 @@ class Program:
             return None
 
     def compile(self, mode: checks.Mode) -> None:
-        """Compile it by XLA without running it."""
+        """Compile it with XLA, without running it."""
         (self.over_replicas or self.xla).compile(mode)
 
     @property
@@ -190,26 +190,26 @@ class Program:
 
     @property
     def first_seconds(self) -> float | None:
-        """How long its first call took, compilation included."""
+        """The duration of its first call, compilation included."""
         executor = vars(self).get("over_replicas") or self._xla
         return None if executor is None else executor.first_seconds
 
     @property
     def device_count(self) -> int:
-        """How many devices it runs on."""
+        """The number of devices that it runs on."""
         found = vars(self).get("over_replicas")
         return 1 if found is None else int(found.layout.total)
 
     def cost(self) -> dict[str, float]:
-        """What XLA says of the compiled program: flops, bytes moved, bytes of temporary memory."""
+        """XLA's cost analysis of the compiled program: flops, bytes moved, bytes of temporary memory."""
         return (vars(self).get("over_replicas") or self.xla).cost()
 
     def number_of(self, feed: Feed) -> int:
-        """Which of the arguments an input is."""
+        """The number of the argument that an input is."""
         return self._numbers[id(feed.symbol)]
 
     def replay(self, *arrays: Any, xp: Any = None) -> tuple[Any, ...]:
-        """Run the nodes on arrays that stand for the feeds; without `xp` on those of the XLA engine."""
+        """Run the nodes on one array for each feed, with the kernels of `xp` (by default, those of the XLA engine)."""
         if xp is _replaying:
             return self.on_numpy(*arrays)
         xp = xp or _xla_namespace()
@@ -218,21 +218,21 @@ class Program:
         return self.results(env, xp)
 
     def environment(self, arrays: Sequence[Any]) -> dict[int, Any]:
-        """Values by the ids of their symbols, before the first node."""
+        """The values of the feeds, by the ids of their symbols."""
         return {id(feed.symbol): array for feed, array in zip(self.feeds, arrays, strict=True)}
 
     def results(self, env: dict[int, Any], xp: Any) -> tuple[Any, ...]:
-        """The outputs after the last node, with the dtypes that were inferred."""
+        """The outputs after the last node, in their inferred dtypes."""
         typed = xp.library.asarray
         return tuple([typed(env[id(out)], out.dtype) if type(out) is Symbolic else out for out in self.outputs])
 
     @cached_property
     def modes(self) -> tuple[checks.Mode, checks.Mode]:
-        """Which of its checks it makes where it does not run on the processor, and where it does."""
+        """The modes of its checks on a GPU, and on the CPU."""
         return checks.modes(self.checks)
 
     def layouts(self) -> dict[int, Any]:
-        """How new values of variables are divided over a mesh, by the numbers of these outputs: as the old ones are."""
+        """The shardings of new values of variables on a mesh, by output: those of the old values."""
         if not placement.several:
             return {}
         first = len(self.outputs) - len(self._state)
@@ -241,7 +241,7 @@ class Program:
 
     @cached_property
     def plan(self) -> Plan:
-        """Where the arrays of a call go."""
+        """The plan that assigns the inputs of a call to slots."""
         plan = Plan([], [], [], [], [])
         for slot, feed in enumerate(self.feeds):
             keep = slot not in self.donated
@@ -262,8 +262,8 @@ class Program:
         loan: Loan | None = None,
         on_numpy: bool = False,
     ) -> list[Any]:
-        """One array for each feed, for a call with these arguments, and these variables among them. Without a loan the
-        program only reads the variables.
+        """One array for each feed, for a call with these arguments, and these variables among them. Without a loan, the
+        program only reads variables.
         """
         arrays = (self._constants.get(on_numpy) or self._placed_constants(on_numpy))[:]
         arguments, kept, donated, params, supplies = self.plan
@@ -276,14 +276,16 @@ class Program:
             if kept:
                 loan.lend(kept, arrays)
         elif kept or donated:
-            with updating():  # or another thread's program gets the memory in between
+            with updating():  # another thread's program could take the memory in between
                 lend_all(chain(kept, donated), arrays)
         for slot, supply in supplies:
             arrays[slot] = supply()
         return on_same_devices(arrays) if placement.several else arrays
 
     def _lend_donated(self, loan: Loan, slots: Slots, arrays: list[Any], on_numpy: bool) -> None:
-        """Fill the slots of donated variables: in one step, if nothing has looked at their new values."""
+        """Fill the slots of donated variables: in one step, if their new values have not been read
+        since the last call.
+        """
         found = self._uncommitted
         if found is not None:
             if found.is_whole and not on_numpy:
@@ -293,7 +295,9 @@ class Program:
         loan.lend(slots, arrays)
 
     def committing(self, changing: Sequence[Storage], results: list[Any], loan: Loan) -> Iterator[None]:
-        """Stores the new values of variables, or leaves them in a list for the next call, when C code consumes it."""
+        """An iterator for C code to consume, which stores the new values of variables, or keeps
+        them for the next call.
+        """
         values = self.new_values(results, len(changing))
         if self._uncommitted is None:
             if loan.stale or loan.numpy_slots or not self._may_leave_values:
@@ -305,17 +309,17 @@ class Program:
         return self._uncommitted.filling(values)
 
     def commit_left(self) -> None:
-        """Store the values that the last call has left in a list. The caller holds the lock."""
+        """Store the values that the last call has kept uncommitted. The caller holds the lock."""
         if self._uncommitted is not None:
             self._uncommitted.commit()
             self._uncommitted = None
 
     def __del__(self) -> None:
-        """Store them, or the memory of all its variables would stay as long as one of them.
+        """Store uncommitted values: otherwise one variable would keep the memory of all of them.
 
-        The cycle collector calls this anywhere, also on a thread for which the one that has the lock waits.
+        The garbage collector may call this anywhere, also on a thread that the holder of the lock waits for.
         """
-        if self._uncommitted is None or updating is None:  # Python clears the names of modules when it ends
+        if self._uncommitted is None or updating is None:  # Python clears the globals of modules when it exits
             return
         lock = updating()
         if lock.acquire(blocking=False):
@@ -325,7 +329,7 @@ class Program:
                 lock.release()
 
     def _placed_constants(self, on_numpy: bool) -> list[Any]:
-        """Arrays that the program captured, which stay where it runs; None for other inputs."""
+        """The arrays that the program captured, on its device; None for other inputs."""
         values = [
             feed.value if feed.kind == "array" and id(feed.symbol) not in self._numbers else None for feed in self.feeds
         ]
@@ -337,37 +341,37 @@ class Program:
         return found
 
     def constants_for_xla(self) -> list[Any]:
-        """A list with an array for each feed that the program captured, and None for the others."""
+        """A list with the captured array of each feed, and None for other feeds."""
         return self._placed_constants(on_numpy=False)[:]
 
     def with_outputs(self, outputs: Sequence[Any]) -> Program:
-        """The same with other outputs."""
+        """The same program with other outputs."""
         return Program(self._graph, self._arguments, outputs, given=self._given)
 
     def explicit_number(self, feed: Feed) -> int | None:
-        """The number of an input among those that the caller gives; None for others."""
+        """The number of an input among those that the caller passes; None for other inputs."""
         return self._numbers.get(id(feed.symbol))
 
     def arguments(self) -> Sequence[Symbolic]:
-        """The symbols that stand for the inputs which the caller gives."""
+        """The symbols of the inputs that the caller passes."""
         return self._arguments
 
     def is_explicit(self, feed: Feed) -> bool:
-        """Whether an input is given by the caller."""
+        """Whether the caller passes an input."""
         return id(feed.symbol) in self._numbers
 
     def operands(self, given: Sequence[Any], variable_args: Sequence[Variable] = ()) -> list[Any]:
-        """One symbolic array for each feed, where the program is a part of the graph that is being traced."""
+        """One symbolic array for each feed, if the program is inlined into the graph that is being traced."""
         others = iter(self.others(variable_args))
         numbers = [self._numbers.get(id(feed.symbol)) for feed in self.feeds]
         return [next(others) if number is None else given[number] for number in numbers]
 
     def others(self, variable_args: Sequence[Variable] = ()) -> list[Any]:
-        """What the program captured from the graph that is being traced, and the variables among its arguments."""
+        """The operands that are not explicit: values captured from the graph that is being traced, and variables."""
         return [_outside(feed, variable_args) for feed in self.feeds if id(feed.symbol) not in self._numbers]
 
     def invoke(self, given: Sequence[Any], others: Sequence[Any], xp: Any = None) -> tuple[Any, ...]:
-        """Run the nodes on arrays for the explicit inputs, and for what was captured."""
+        """Run the nodes on arrays for the explicit inputs, and for those that were captured."""
         remaining = iter(others)
         numbers = [self._numbers.get(id(feed.symbol)) for feed in self.feeds]
         return self.replay(*[next(remaining) if number is None else given[number] for number in numbers], xp=xp)
@@ -377,9 +381,9 @@ class Program:
         return {self._numbers[id(feed.symbol)] for feed in self.feeds if id(feed.symbol) in self._numbers}
 
     def is_on_numpy(self, host: bool, variable_args: Sequence[Variable] = ()) -> bool:
-        """Whether a call runs on NumPy: where XLA cannot, or where that was chosen or is faster.
+        """Whether a call runs on NumPy: if XLA cannot run the program, or if NumPy was chosen or is faster.
 
-        `host`: its arguments are in the memory of the processor. What is on another device stays there.
+        `host`: the arguments are in host memory. A call with arrays on other devices runs on XLA.
         """
         root = self._graph.root
         if forks.without_xla or root.dynamic_sizes or root.is_only_for_numpy:
@@ -393,8 +397,8 @@ class Program:
         return chosen() is None and all(storage.is_on_host() for storage in storages)
 
     def run_on_numpy(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Run it as straight-line Python, but for the first call, which runs its nodes one by one: a function that is
-        called once is not worth writing code. What a check or a callback raises is raised by the call.
+        """Run it on NumPy: the first call runs node by node, because writing code does not pay off for a single call,
+        later calls as straight-line Python. Exceptions of checks and callbacks propagate.
         """
         run = self.on_numpy if self.has_run_on_numpy else self._run_once
         given = map(_in_memory if forks.without_xla else np.asarray, arrays)
@@ -402,7 +406,7 @@ class Program:
             with float_errors_ignored():
                 return run(*given)
         before = FLOAT_ERRORS.get()
-        try:  # as `float_errors_ignored`, without its calls (benchmark: call_overhead)
+        try:  # like `float_errors_ignored`, without its calls (benchmark: call_overhead)
             FLOAT_ERRORS.set(IGNORED)
             return run(*given)
         finally:
@@ -413,7 +417,7 @@ class Program:
         return run_once(self, arrays, _replaying)
 
     def write_for_numpy(self) -> None:
-        """Write the code for NumPy, if it has run there and that has not happened."""
+        """Write the code for NumPy now, if the program has run on NumPy and the code is not yet written."""
         if self.has_run_on_numpy:
             self.on_numpy  # noqa: B018 - a cached property
 
@@ -437,7 +441,7 @@ class Program:
         )
 
     def _island(self, nodes: list[Node], inputs: list[Symbolic], outputs: list[Symbolic]) -> Program:
-        """Some of its nodes as a program of their own, which XLA can compile."""
+        """Some of its nodes as a separate program, which XLA can compile."""
         graph = Graph(self.name)
         graph.executor, graph.nodes = "auto", nodes
         graph.feeds = [Feed("argument", None, symbol) for symbol in inputs]
@@ -447,7 +451,7 @@ class Program:
         return island
 
     def _rows_on_numpy(self, flags: tuple[bool, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """The same for rows of some inputs."""
+        """Run it on NumPy for a batch of the inputs that are flagged."""
         with float_errors_ignored():
             return replay_rows(self, flags, [*map(_in_memory, arrays)], _replaying)
 
@@ -460,8 +464,8 @@ class Program:
         mode: checks.Mode,
         on_numpy: bool,
     ) -> list[Any]:
-        """Start it on these arguments and on the memory of variables; what it gives is added to a list, and variables
-        get their new values. All of that happens, or nothing. Returns the arrays.
+        """Run it with these arguments and the values of variables; append its results to `results`, and store the new
+        values of variables. All of that happens, or nothing. Returns the input arrays.
         """
         loan = Loan()
         arrays = self.arrays(given, variable_args, loan, on_numpy)
@@ -473,12 +477,12 @@ class Program:
         return arrays
 
     def new_values(self, results: list[Any], count: int) -> islice[Any]:
-        """The new values of variables, which are the last outputs, as soon as the results are there."""
+        """The new values of variables, which are the last outputs, as a lazy slice of the results."""
         end = len(self.outputs)
         return islice(results, end - count, end)
 
     def batched(self, flags: tuple[bool, ...], mode: checks.Mode, on_numpy: bool) -> Callable[..., Any]:
-        """The program, batched over rows of some inputs."""
+        """The program batched over the inputs that are flagged."""
         if on_numpy:
             return lambda *arrays: self._rows_on_numpy(flags, arrays)
         return self.xla.batched(flags, mode)
@@ -492,7 +496,7 @@ def _xla_namespace() -> Any:
 
 
 def _in_memory(array: Any) -> Any:
-    """An array as NumPy's, in a process in which XLA may have no threads."""
+    """An array as a NumPy array, in a process in which XLA may have no threads."""
     if isinstance(array, np.ndarray):
         return array
     from gradtape._src.arrays.xla import in_memory
@@ -501,14 +505,14 @@ def _in_memory(array: Any) -> Any:
 
 
 _replaying: Any = Engine("NumPy", np, *numpy_namespace.modules)
-"""NumPy's functions, with branches and loops of programs."""
+"""NumPy's functions, and the branches and loops of programs."""
 for _function in control.FUNCTIONS:
     setattr(_replaying, _function.__name__, partial(_function, _replaying))
 _replaying.island = run_island
 
 
 def _outside(feed: Feed, variable_args: Sequence[Variable]) -> Any:
-    """What an input is in the graph that is being traced around the program."""
+    """The value of an input in the graph that the program is inlined into."""
     if feed.kind == "variable":
         return peek(bound(feed.value, variable_args)).array
     graph = current_graph() if feed.kind == "per_call" else None
@@ -521,7 +525,7 @@ def _sized(node: Node, sizes: dict[str, Any]) -> Node:
 
 
 def _donated_last(feeds: Sequence[Feed], donated: frozenset[int], state: Sequence[Variable]) -> tuple[list[Feed], int]:
-    """The inputs, with variables whose memory is donated at the end, in the order of their new values; and how many."""
+    """Move inputs that are donated variables to the end, in the order of their new values; and their number."""
     order = {v.uid: i for i, v in enumerate(state) if v.uid in donated}
     places = [order.get(feed.value.uid, -1) if feed.kind == "variable" else -1 for feed in feeds]
     ordered = sorted(zip(places, range(len(feeds)), strict=True))
@@ -529,12 +533,12 @@ def _donated_last(feeds: Sequence[Feed], donated: frozenset[int], state: Sequenc
 
 
 def is_pure(node: Node) -> bool:
-    """Whether nothing but its results comes of a node."""
+    """Whether a node does nothing but compute its results."""
     return not (_has_effects(node) or checks.asserts(node) or checks.found_in([node]))
 
 
 def _has_effects(node: Node) -> bool:
-    """Whether a node does something besides computing, itself or in one of its programs."""
+    """Whether a node or one of its programs has side effects."""
     attrs = node.attrs
     if not attrs:
         return False
@@ -548,7 +552,7 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Any]) -> tuple[list[Node], 
     for node in reversed(nodes):
         if any(id(out) in used for out in node.outputs) or _has_effects(node) or checks.asserts(node):
             dce = node.attrs.get("dce")
-            if dce is not None:  # a branch or a loop, without the outputs that are not used
+            if dce is not None:  # drop unused outputs of a branch or a loop
                 node = dce(node, [id(out) in used for out in node.outputs])
             kept.append(node)
             used.update(id(a) for a in node.args if type(a) is Symbolic)
@@ -557,5 +561,5 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Any]) -> tuple[list[Node], 
 
 
 def to_numpy(value: Any) -> Any:
-    """A result for eager code on the processor: a read-only view, without copying."""
+    """A result for eager code on the CPU: a read-only view, without a copy."""
     return value if type(value) is np.ndarray else np.asarray(value)

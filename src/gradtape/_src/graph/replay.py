@@ -1,4 +1,4 @@
-"""Running the nodes of a graph one by one."""
+"""Run the nodes of a graph one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradtape._src.core.primitive import registry
 
 
 def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any) -> None:
-    """Run nodes: from values by the ids of their symbols to more of them."""
+    """Run nodes: `env` has values by the ids of their symbols, and gets the results."""
     for name, args, attrs, outputs in nodes:
         result = getattr(xp, name)(
             *[env[id(a)] if type(a) is Symbolic else a for a in args],
@@ -33,7 +33,7 @@ def evaluate(nodes: Sequence[Node], env: dict[int, Any], xp: Any) -> None:
 
 
 def is_blockwise(node: Node, sizes: Sizes = ()) -> bool:
-    """Whether an op is elementwise and its result so large that it runs on several cores; `sizes` of dimensions."""
+    """Whether an op is elementwise, with a result so large that it runs on several cores."""
     op = registry.get(node.name)
     if op is None or not op.elementwise or len(node.outputs) != 1 or threads.limit() == 1:
         return False
@@ -42,7 +42,7 @@ def is_blockwise(node: Node, sizes: Sizes = ()) -> bool:
 
 
 class _Blocks(Namespace):
-    """NumPy's elementwise functions, in blocks over the cores."""
+    """NumPy's elementwise functions, which divide arrays into blocks for several cores."""
 
     def find(self, name: str) -> Callable[..., Any]:
         return blockwise(getattr(numpy_namespace, name))
@@ -52,7 +52,7 @@ _in_blocks: Any = _Blocks()
 
 
 def run_once(program: Any, arrays: Sequence[np.ndarray], xp: Any) -> tuple[Any, ...]:
-    """The outputs of a program, node by node. Values are freed after their last use; outputs have their own memory."""
+    """Run a program node by node. Values are freed after their last use; outputs own their memory."""
     env = program.environment(arrays)
     wanted = {id(out) for out in program.outputs if type(out) is Symbolic}
     for node, ending in zip(program.nodes, _last_uses(program.nodes, wanted), strict=True):
@@ -64,7 +64,7 @@ def run_once(program: Any, arrays: Sequence[np.ndarray], xp: Any) -> tuple[Any, 
     results = []
     for out in program.outputs:
         array = np.asarray(env[id(out)], out.dtype) if type(out) is Symbolic else np.array(out)
-        if id(_owner(array)) in owners:  # of an input, a constant, or another output
+        if id(_owner(array)) in owners:  # it belongs to an input, a constant, or another output
             array = np.array(array)
         owners.add(id(_owner(array)))
         results.append(array)
@@ -72,7 +72,7 @@ def run_once(program: Any, arrays: Sequence[np.ndarray], xp: Any) -> tuple[Any, 
 
 
 def _last_uses(nodes: Sequence[Node], wanted: set[int]) -> list[list[int]]:
-    """For each node the values that no later one reads, unless they are wanted."""
+    """For each node, the values that no later node reads, unless they are wanted."""
     seen = set(wanted)
     ending = []
     for node in reversed(nodes):
@@ -83,7 +83,7 @@ def _last_uses(nodes: Sequence[Node], wanted: set[int]) -> list[list[int]]:
 
 
 def _owner(array: np.ndarray) -> Any:
-    """The array whose memory this one is a view of."""
+    """The array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

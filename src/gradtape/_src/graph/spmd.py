@@ -1,13 +1,13 @@
 """One program for all replicas, from a graph in which each of them was traced.
 
-Replicas do the same with different values: node by node, what replica 1 adds to a graph is what replica 0 has added,
-on values of its own. `Divided` compares them and keeps the nodes of replica 0. A value of which every replica has its
-own is a *lane value*; the symbol of replica 0 stands for it. All other values are the same on every device. Sums over
-replicas, concatenations and divided batches, which marks name, become nodes for collectives. `spmd_executor.py` runs
-such a program on all devices.
+Replicas compute the same with different values: node by node, replica 1 adds to the graph what replica 0 has added,
+with operands of its own. `Divided` compares them and keeps the nodes of replica 0. A value that is different for each
+replica is a *lane value*, which the symbol of replica 0 stands for. All other values are the same on every device. Sums
+over replicas, concatenations and split batches, which are marked, become collectives. `spmd_executor.py` runs such a
+program on all devices.
 
-Where replicas differ (in shapes, after the last batch; in code) there is no such program: `NotAlikeError` says why, and
-the graph runs on one device as it is.
+If replicas differ (in shapes, as with the last batch, or in code) there is no such program: `NotAlikeError` says why,
+and the graph runs on one device as it is.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from gradtape._src.graph.lanes import Mark
 
 
 class NotAlikeError(Exception):
-    """The replicas of a graph cannot be one program, and why."""
+    """The replicas of a graph cannot become one program; the message says why."""
 
 
 class Input(NamedTuple):
     """An input of the program.
 
     kind    "lane": every replica has its own, `feeds` are those of this process
-            "whole": the same on all devices; there is one feed
-            "rows": the rows of a batch, divided among all replicas; there is one feed
+            "whole": the same on all devices, with one feed
+            "rows": the rows of a batch, divided among all replicas, with one feed
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Input(NamedTuple):
 
 
 class Output(NamedTuple):
-    """An output of a graph: a constant (`symbol` is None), a value of all devices, or the lane value of one."""
+    """An output of a graph: a constant (`symbol` is None), a value of all devices, or the lane value of one replica."""
 
     symbol: Symbolic | None
     lane: int | None
@@ -67,14 +67,14 @@ class Divided:
         self._graph = graph
         self._all_nodes = [_sized(node, sizes) for node in graph.nodes] if sizes else graph.nodes
         self._feeds = {id(feed.symbol): feed for feed in graph.feeds}
-        self._lanes: dict[int, tuple[int, Symbolic]] = {}  # by the ids of symbols: whose, and what stands for it
-        self._groups: dict[int, tuple[Symbolic, ...]] = {}  # by the id of what stands for it: inputs of all replicas
+        self._lanes: dict[int, tuple[int, Symbolic]] = {}  # by the id of a symbol: replica, and stand-in
+        self._groups: dict[int, tuple[Symbolic, ...]] = {}  # by the id of a symbol of replica 0: those of all replicas
         self._rows: dict[int, Symbolic] = {}  # parts of a batch that is an input: the batch
         self._picks: dict[tuple[int, int], Symbolic] = {}
         self._selects: dict[tuple[int, ...], Symbolic] = {}
-        self._chosen: set[int] = set()  # the ids of what `_selects` has
-        self._referenced: list[Any] = []  # the values whose ids are keys: they stay in memory
-        self._equal: set[int] = set()  # lane values, by the ids of what stands for them, that are equal in all replicas
+        self._chosen: set[int] = set()  # the ids of the values of `_selects`
+        self._referenced: list[Any] = []  # values whose ids are keys, so that they stay in memory
+        self._equal: set[int] = set()  # the ids of lane values that are equal in all replicas
         self.nodes: list[Node] = []
         self._marks = _outermost(replicas.marks)
         self._is_single = self.layout.local == 1
@@ -110,7 +110,7 @@ class Divided:
             self._join(symbols)
 
     def _join(self, symbols: Sequence[Symbolic]) -> None:
-        """Let symbols be one lane value."""
+        """Make one lane value of the symbols."""
         shapes = {(tuple(evaluated(s.shape, self._sizes)), s.dtype) for s in symbols}
         if len(shapes) > 1:
             raise NotAlikeError(f"values of replicas have different shapes: {sorted(str(s) for s, _ in shapes)}")
@@ -120,7 +120,7 @@ class Divided:
             self._lanes[id(symbol)] = (number, symbols[0])
 
     def _check_lane(self, values: Sequence[Any]) -> None:
-        """Find out what an operand of the replicas is, where they have different ones."""
+        """Determine what kind of operand the values of the replicas are, if they differ."""
         first = values[0]
         if all(value is first for value in values) or self._is_lane(values):
             return
@@ -135,7 +135,7 @@ class Divided:
                     self._equal.add(id(first))
 
     def _is_lane(self, values: Sequence[Any]) -> bool:
-        """Whether the values are those of replica 0, 1, … of one lane value."""
+        """Whether the values are those of one lane value, in the order of replicas."""
         found = [self._lanes.get(id(value)) if type(value) is Symbolic else None for value in values]
         return all(
             pair is not None and pair[0] == number and pair[1] is found[0][1]  # type: ignore[index]
@@ -157,7 +157,7 @@ class Divided:
         self._emit_shared(position, len(self._all_nodes))
 
     def _emit_shared(self, start: int, end: int) -> None:
-        """Nodes outside of replicas, which every device computes."""
+        """Add nodes outside of replicas, which every device computes."""
         for node in self._all_nodes[start:end]:
             self.nodes.append(node._replace(args=tuple([self._shared(a) for a in node.args])))
 
@@ -187,7 +187,7 @@ class Divided:
         self.nodes.append(Node(f"replica_{mark.kind}", (self._lane(mark.parts),), attrs, (mark.result,)))
 
     def _lane(self, values: Sequence[Any]) -> Any:
-        """An operand of the replicas, as one value."""
+        """The operands of all replicas as one value."""
         first = values[0]
         if self._is_single:
             return first
@@ -202,7 +202,7 @@ class Divided:
         return self._selected(values)
 
     def _selected(self, values: Sequence[Any]) -> Symbolic:
-        """A lane value from one value for each replica that all devices have."""
+        """A lane value that selects one of several values, which all devices have, for each replica."""
         key = tuple(map(id, values))
         if key not in self._selects:
             arrays = [value if type(value) is Symbolic else np.asarray(value) for value in values]
@@ -218,7 +218,7 @@ class Divided:
         return self._selects[key]
 
     def _shared(self, value: Any) -> Any:
-        """An operand of code outside of replicas: of a lane value, the part of the replica that it names."""
+        """An operand of code outside of replicas: for a lane value, the part of the replica that was used."""
         if self._is_single or type(value) is not Symbolic or id(value) not in self._lanes:
             return value
         number, symbol = self._lanes[id(value)]
@@ -282,12 +282,12 @@ class Divided:
 
 
 def _is_kept_equal(feed: Feed) -> bool:
-    """Whether an input is a copy of a variable whose copies are assigned to together."""
+    """Whether an input is a copy of a variable whose copies are always assigned together."""
     return feed.kind == "variable" and bool(getattr(getattr(feed.value, "container", None), "is_kept_equal", False))
 
 
 def _outermost(marks: Sequence[Mark]) -> list[Mark]:
-    """The marks in order, without those within another one."""
+    """The marks in order, without those inside another one."""
     kept: list[Mark] = []
     for mark in sorted(marks, key=lambda m: (m.start, -m.end)):
         if mark.end > mark.start and (not kept or mark.start >= kept[-1].end):
@@ -302,7 +302,7 @@ def _sized(node: Node, sizes: dict[str, Any]) -> Node:
 
 # -- comparing -------------------------------------------------------------------------------------------------------
 def alike(a: Any, b: Any) -> bool:
-    """Whether two arguments of nodes are the same: equal values, functions of one code, programs of equal nodes."""
+    """Whether two arguments of nodes are the same: equal values, functions with the same code, equal programs."""
     if a is b:
         return True
     if type(a) is not type(b):
@@ -326,7 +326,7 @@ def alike(a: Any, b: Any) -> bool:
 
 
 def _calls_alike(a: Node, b: Node) -> bool:
-    """Whether two nodes call the same function with the same attributes; every check has a number of its own."""
+    """Whether two nodes call the same function with the same attributes; the numbers of checks may differ."""
     if a.name != b.name or len(a.args) != len(b.args) or a.attrs.keys() != b.attrs.keys():
         return False
     return all(alike(a.attrs[key], b.attrs[key]) for key in a.attrs if a.name != "check" or key != "number")

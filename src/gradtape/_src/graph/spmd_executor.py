@@ -1,8 +1,8 @@
-"""Programs that run on the devices of all replicas at the same time, compiled by XLA.
+"""Programs that XLA compiles for the devices of all replicas, which run them at the same time.
 
-Every device runs the nodes that `spmd.py` keeps, on the part of its replica, and collectives bring values together.
-Values of variables stay on the devices between calls: the copies of all replicas are one array (`Mirror`), which a
-program replaces as a whole.
+Every device runs the nodes that `spmd.py` keeps, on the values of its replica; collectives combine values. Values of
+variables stay on the devices between calls: the copies of all replicas are one array (`Mirror`), which a program
+replaces as a whole.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def mesh_of(layout: Layout) -> Mesh:
 
 
 def _of_all_workers(layout: Layout, kind: str, local: Sequence[Any]) -> list[Any]:
-    """The devices of all processes: of each one those with the numbers that this one uses."""
+    """The devices of all processes: each process uses those with the same numbers as this one."""
     everywhere = jax.devices(local[0].platform)
     found: list[Any] = []
     for worker in range(layout.workers):
@@ -77,7 +77,7 @@ def _of_all_workers(layout: Layout, kind: str, local: Sequence[Any]) -> list[Any
 
 
 class _Collectives:
-    """The functions of the XLA engine, and those that devices communicate by."""
+    """The functions of the XLA engine, and the collectives."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -108,7 +108,7 @@ class _Collectives:
 
 
 class _State(NamedTuple):
-    """Variables that are one array over all devices: their numbers among those that change, and the input, if any."""
+    """Variables that are one array over all devices: their positions among the assigned ones, and the input, if any."""
 
     numbers: tuple[int, ...]
     symbol: Any
@@ -116,7 +116,7 @@ class _State(NamedTuple):
 
 
 class SpmdExecutor:
-    """Compiles one program for the devices of all replicas, when first called, and runs it."""
+    """Compiles a program for the devices of all replicas when it is first called, and runs it."""
 
     def __init__(self, program: Program, divided: Divided, changing: Sequence[Variable]) -> None:
         self._program, self._divided = program, divided
@@ -142,7 +142,7 @@ class SpmdExecutor:
     def _grouped(
         self, outputs: Sequence[Output], changing: Sequence[Variable]
     ) -> tuple[list[_State], list[tuple[int, Output]]]:
-        """Variables that are replaced together, and the others with their outputs."""
+        """The variables that are replaced together, and the others with their outputs."""
         slots = {
             tuple([feed.value.uid for feed in i.feeds]): slot for slot, i in enumerate(self.inputs) if _is_variable(i)
         }
@@ -167,10 +167,10 @@ class SpmdExecutor:
 
     @cached_property
     def _donated(self) -> tuple[int, ...]:
-        """The inputs whose memory the program may write to.
+        """The inputs whose memory is donated.
 
-        One that other processes take part in may fail while it runs. It takes memory only on accelerators, where that
-        is scarce: on the processor variables have the values from before after such a failure.
+        A program that other processes take part in may fail while it runs. On the CPU it gets no memory, so that
+        variables keep their values after such a failure; on accelerators memory is too scarce for that.
         """
         if self.layout.workers > 1 and self.on_processor:
             return ()
@@ -200,7 +200,7 @@ class SpmdExecutor:
             )
             found = self._jitted[mode] = jax.jit(
                 spmd,
-                in_shardings=shardings,  # so that a call takes NumPy arrays (see `_input`)
+                in_shardings=shardings,  # so that a call accepts NumPy arrays (see `_input`)
                 donate_argnums=self._donated,
                 compiler_options=dict(compiler_options) or None,
             )
@@ -208,7 +208,7 @@ class SpmdExecutor:
 
     @cached_property
     def _computed(self) -> list[Output]:
-        """The outputs that are computed, without the variables that are replaced together; each once."""
+        """The outputs that are computed, each once, without the variables that are replaced together."""
         outputs = [*self._results, *[out for _, out in self._single]]
         return list({(id(o.symbol), o.lane is None): o for o in outputs if o.symbol is not None}.values())
 
@@ -245,12 +245,12 @@ class SpmdExecutor:
         self.first_seconds = time.perf_counter() - began
 
     def compiled(self) -> Any:
-        """The program as XLA compiles it, for its counts."""
+        """The compiled program, for its cost analysis."""
         run: Any = self._function("")
         return run.lower(*[self._spec(i) for i in self.inputs]).compile()
 
     def cost(self) -> dict[str, float]:
-        """What XLA says of the compiled program, for one device."""
+        """XLA's cost analysis of the compiled program, for one device."""
         return cost_of(self.compiled())
 
     def _spec(self, given: Input) -> Any:
@@ -273,7 +273,7 @@ class SpmdExecutor:
         mode: Mode,
         host: bool,
     ) -> list[Any]:
-        """What the program gives, without the new values of variables, which are stored: those of all, or of none."""
+        """Run the program and store the new values of all variables, or of none; return the other outputs."""
         results: list[Any] = []
         with updating():
             arrays = self._arrays(given, variable_args)
@@ -294,10 +294,10 @@ class SpmdExecutor:
         donates = bool(self._donated) or not mode
         if mode not in self._ran or (self.layout.workers > 1 and not self._donated):
             began = time.perf_counter()
-            for slot in self._donated:  # JAX runs Python code around the first launch: a signal must not lose values
+            for slot in self._donated:  # JAX runs Python code in the first launch: a signal must not lose values
                 arrays[slot] = self._together([shard.data for shard in arrays[slot].addressable_shards])
             results += run(*arrays)
-            jax.block_until_ready(results)  # of other processes, too: before variables have the values
+            jax.block_until_ready(results)  # in other processes, too, before variables get their values
             self._ran.add(mode)
             self.first_seconds = self.first_seconds or time.perf_counter() - began
             if donates:
@@ -307,7 +307,7 @@ class SpmdExecutor:
         any(chain(launching, map(set_whole, mirrors, islice(results, count))) if donates else launching)
 
     def _commit_others(self, changing: Sequence[Storage], results: list[Any], host: bool, is_stored: bool) -> None:
-        """Store the values of variables that no input has, or which the launch has not stored."""
+        """Store the values of variables that are not inputs, or that the launch has not stored."""
         for k, state in enumerate(self._state):
             if is_stored and state.slot is not None:
                 continue
@@ -329,7 +329,7 @@ class SpmdExecutor:
         return {(id(o.symbol), o.lane is None): first_result + k for k, o in enumerate(self._computed)}
 
     def _value(self, out: Output, results: Sequence[Any], host: bool) -> Any:
-        """An output of the graph: the part of a replica, or what all devices have."""
+        """An output of the graph: the value of a replica, or of all devices."""
         if out.symbol is None:
             return out.constant
         array = results[self._positions[id(out.symbol), out.lane is None]].addressable_data(out.lane or 0)
@@ -337,7 +337,7 @@ class SpmdExecutor:
         return part if out.lane is None or out.symbol.shape else part[0]
 
     def _failure(self, given: Sequence[Any], variable_args: Sequence[Variable]) -> Exception:
-        """The error of a check that failed, which NumPy raises when it computes the same."""
+        """The error of a failed check, which NumPy raises when it computes the same."""
         program = self._program
         try:
             program.run_on_numpy(program.arrays(given, variable_args, None, on_numpy=True))
@@ -347,7 +347,7 @@ class SpmdExecutor:
         return errors.invalid_argument(f"A check of the values failed{where}", program.name)
 
     def _launch_with_others(self, arrays: list[Any], results: list[Any], mode: Mode) -> None:
-        """Launch it in this process as in all others, and wait: an error tells that one of them is lost."""
+        """Launch the program in all processes, and wait: an error means that one of them is lost."""
 
         def launch() -> None:
             self._launch(arrays, results, mode)
@@ -358,7 +358,7 @@ class SpmdExecutor:
     # -- inputs ------------------------------------------------------------------------------------------------------
     @cached_property
     def _plan(self) -> tuple[Any, ...]:
-        """Where inputs come from: variables of all replicas, and the other inputs."""
+        """The sources of the inputs: variables of all replicas, and the other inputs."""
         variables: list[tuple[int, Input]] = []
         others: list[tuple[int, Input]] = []
         for slot, given in enumerate(self.inputs):
@@ -393,8 +393,8 @@ class SpmdExecutor:
         return jax.make_array_from_single_device_arrays(np.shape(copies[0]), self._everywhere, blocks)
 
     def _input(self, slot: int, given: Input, arguments: Sequence[Any], variable_args: Sequence[Variable]) -> Any:
-        """The array of an input. One in the memory of the host stays there: the launch copies it to the devices, in
-        less time than `jax.device_put` takes (benchmark: replicas).
+        """The array of an input. Host memory stays where it is: the launch copies it to the devices in less time than
+        `jax.device_put` takes (benchmark: replicas).
         """
         if slot in self._constants:
             return self._constants[slot]
@@ -419,7 +419,7 @@ class SpmdExecutor:
         return feed.value() if feed.kind == "per_call" else feed.value
 
     def _stacked(self, parts: Sequence[Any]) -> Any:
-        """The values of the replicas of this process, as an array over all devices."""
+        """The values of the replicas of this process, as one array over all devices."""
         whole = _as_one(parts) if self.layout.workers == 1 else None
         if whole is not None:
             return jax.device_put(whole, self._lanes)
@@ -432,7 +432,7 @@ class SpmdExecutor:
         return jax.make_array_from_single_device_arrays(shape, self._lanes, blocks)
 
     def _rows(self, batch: Any) -> Any:
-        """A batch, of which every device gets its rows."""
+        """A batch whose rows are divided among the devices."""
         if self.layout.workers == 1:
             return jax.device_put(batch, self._lanes)
         size = batch.shape[0] // self.layout.workers
@@ -440,7 +440,7 @@ class SpmdExecutor:
         return jax.make_array_from_process_local_data(self._lanes, np.asarray(mine), batch.shape)
 
     def _copied(self, value: Any) -> Any:
-        """A value on all devices."""
+        """A value that is copied to all devices."""
         if self.layout.workers == 1:
             return jax.device_put(value, self._everywhere)
         return jax.make_array_from_process_local_data(self._everywhere, np.asarray(value), np.shape(value))
@@ -452,7 +452,7 @@ def _is_variable(given: Input) -> bool:
 
 
 def _as_one(parts: Sequence[Any]) -> Any:
-    """NumPy arrays along a new axis: without copying, where they follow one another in the memory of one array."""
+    """Stack NumPy arrays along a new axis, without copying if they are adjacent parts of one array."""
     if not all(type(part) is np.ndarray for part in parts):
         return None
     first_part = parts[0]
@@ -476,7 +476,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def _merged_sums(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes with sums that follow one another as one: the devices communicate once for all of them."""
+    """Merge adjacent sums over replicas, so that the devices communicate once for all of them."""
     merged: list[Node] = []
     for node in nodes:
         last = merged[-1] if merged else None

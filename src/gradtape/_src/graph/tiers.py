@@ -1,13 +1,13 @@
-"""Tiers: a program runs on NumPy immediately, and by XLA as soon as that is compiled and measures faster.
+"""Tiers: a program runs on NumPy immediately, and on XLA as soon as it is compiled and measures faster.
 
-The first calls run on NumPy. When they have taken some of the time that XLA will need to compile the program, XLA
-compiles it in a background thread. The next calls run by turns on both, some on XLA, some on NumPy, and the faster
-executor runs the program from then on: in turns, because on a busy machine times change from one second to the next.
-The one with the best time has to win most of the turns as well; until it does, the trial goes on for a while. A call
-runs on one executor only, so variables, side effects and random numbers happen once.
+The first calls run on NumPy. When they have taken some of the time that XLA needs to compile the program, XLA compiles
+it in a background thread. Then the executors take turns of a few calls each, because on a busy machine times change
+from one second to the next, and the faster one runs the program from then on. The one with the best time has to win
+most turns as well; until it does, the trial continues for a while. A call runs on one executor only, so variables, side
+effects and random numbers are updated once.
 
-Both executors compute the same in different orders: the last digits may change when the executor does, and measured
-times decide when that is. `tf.config.experimental.enable_op_determinism` keeps functions on XLA, from the first call.
+The executors compute in different orders: the last digits may change when the executor does, and measured times decide
+when that is. `tf.config.experimental.enable_op_determinism` keeps functions on XLA from the first call.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
     from gradtape._src.graph.program import Program
 
 _TURN = 3
-"""How many calls in a row one executor gets; the first one takes over the variables' arrays and does not count."""
+"""The number of calls in a turn; the first one moves the variables' arrays and does not count."""
 
 _TURNS, _MOST_TURNS = 6, 60
-"""How many turns there are at least and at most, an even number: as many for one executor as for the other."""
+"""The smallest and largest number of turns; even numbers, so that both executors get as many."""
 
 _TRIAL = 0.15
-"""Seconds for which turns go on: a call of a millisecond is interrupted on a busy machine, and few calls are not."""
+"""The duration of a trial in seconds: on a busy machine single calls of a millisecond are interrupted, few are not."""
 
 _LEAD, _PATIENCE, _UNCLEAR_TURNS = 4, 10, 12
-"""By how many pairs of turns the faster executor has to lead, unless it won all. It has `_PATIENCE` times as long as a
-trial for that, and `_UNCLEAR_TURNS` at least. On a quiet machine it leads from the start; on a busy one, the best time
-of a few calls is a matter of chance.
+"""The lead in pairs of turns that the faster executor needs unless it won all, and how much longer a trial may take for
+that: `_PATIENCE` times its duration, and at least `_UNCLEAR_TURNS`. On a quiet machine it leads from the start; on a
+busy one, the best time of a few calls is a matter of chance.
 """
 
 _SECONDS, _SECONDS_PER_NODE = 0.02, 0.0005
-"""The time on NumPy after which compiling is worthwhile: about a tenth of what XLA takes to compile a program."""
+"""The time on NumPy after which compiling pays off: about a tenth of what XLA takes to compile a program."""
 
 _LAUNCH = 8e-6
-"""What XLA takes to launch any program: one that takes less on NumPy stays there, and JAX is not imported for it."""
+"""The time that XLA takes to launch any program: a faster one stays on NumPy, and JAX is not imported for it."""
 
 
 class Tier:
-    """Which executor runs a program.
+    """Chooses the executor of a program.
 
     on_numpy    whether the next call runs on NumPy
-    is_settled  whether the choice is made: nothing is measured any more
-    reason      why it runs where it does, for `Function.summary`
+    is_settled  whether the choice is final: calls are not timed any more
+    reason      why the executor was chosen, for `Function.summary`
     """
 
     __slots__ = (
@@ -73,18 +73,18 @@ class Tier:
         self.on_numpy, self.is_settled = True, False
         self.reason = "not called often enough to be worth compiling"
         self._best = {True: float("inf"), False: float("inf")}  # seconds, by whether on NumPy
-        self._turn_best = dict(self._best)  # of the last turn of each
-        self._lead = 0  # how many more turns NumPy has won than XLA
+        self._turn_best = dict(self._best)  # in the last turn of each
+        self._lead = 0  # turns that NumPy has won, minus those that XLA has won
         self._spent, self._calls, self._turns, self._compiling = 0.0, 0, 0, False
         self._lock = forks.lock()
 
     def add(self, on_numpy: bool, seconds: float) -> None:
-        """Note how long a call took."""
+        """Add the duration of a call."""
         if self._turns:
             self._try(on_numpy, seconds)
             return
         self._calls += 1
-        self._best[True] = seconds if self._calls <= 2 else min(self._best[True], seconds)  # the first writes code
+        self._best[True] = seconds if self._calls <= 2 else min(self._best[True], seconds)  # 1st: writes code
         self._spent += seconds
         if self._spent > _SECONDS + _SECONDS_PER_NODE * len(self._program.nodes) and not self._compiling:
             if self._best[True] < _LAUNCH:
@@ -93,9 +93,9 @@ class Tier:
                 self._compile()
 
     def _try(self, on_numpy: bool, seconds: float) -> None:
-        """Note how long a call took while both executors are measured."""
+        """Add the duration of a call while both executors are measured."""
         if on_numpy != self.on_numpy:
-            return  # of another thread, which began before this turn
+            return  # a call of another thread, which began before this turn
         self._calls += 1
         self._spent += seconds
         if self._calls > 1:
@@ -115,7 +115,7 @@ class Tier:
             return False
         pairs = self._turns // 2
         lead = self._lead if self._best[True] <= self._best[False] else -self._lead
-        if lead >= max(min(_LEAD, pairs), pairs / 2):  # it won three of four
+        if lead >= max(min(_LEAD, pairs), pairs / 2):  # it won three of four pairs
             return True
         is_over = self._spent >= _PATIENCE * _TRIAL and self._turns >= _UNCLEAR_TURNS
         return is_over or self._turns >= _PATIENCE * _MOST_TURNS
@@ -134,12 +134,12 @@ class Tier:
         self.reason = "until XLA has compiled it"
         try:
             _compiler.submit(self._compiled)
-        except BaseException:  # of a signal handler
+        except BaseException:  # raised by a signal handler
             self._compiling = False
             raise
 
     def _compiled(self) -> None:
-        """Compile the program, in the background thread; the next calls try it."""
+        """Compile the program in the background thread; the next calls try it."""
         program = self._program
         try:
             program.compile(program.modes[True])
@@ -155,7 +155,7 @@ class Tier:
             self._begin_turn(on_numpy=False)
 
     def stay_on_numpy(self, reason: str) -> None:
-        """Do not compile the program, for that reason."""
+        """Keep the program on NumPy, and give a reason."""
         self.on_numpy, self.is_settled, self.reason = True, True, reason
 
     def _stay(self) -> None:
@@ -169,9 +169,9 @@ class Tier:
 
 
 class _Compiler:
-    """One background thread that compiles one program after the other; it ends when there is nothing to do.
+    """A background thread that compiles one program after the other; it ends when there are none left.
 
-    At the end of the process it finishes what it is at, and drops the rest.
+    When the process exits, it finishes the current program and drops the rest.
     """
 
     def __init__(self) -> None:
@@ -181,13 +181,13 @@ class _Compiler:
         self._generation = forks.generation
 
     def submit(self, compile_: Any) -> None:
-        """Compile it soon."""
+        """Queue a program to be compiled."""
         with self._lock:
-            if self._generation != forks.generation:  # a forked child has none of the threads
+            if self._generation != forks.generation:  # a forked child does not have the thread
                 self._thread, self._generation = None, forks.generation
                 self._waiting = queue.SimpleQueue()
             self._waiting.put(compile_)
-            if self._thread is None or not self._thread.is_alive():  # a signal may have ended it while it was started
+            if self._thread is None or not self._thread.is_alive():  # a signal may have interrupted its start
                 self._thread = threading.Thread(target=self._run, name="gradtape-compiler")
                 start(self._thread)
 
@@ -203,7 +203,7 @@ class _Compiler:
             compile_()
 
     def wait(self) -> None:
-        """Until everything that was submitted is compiled."""
+        """Wait until all queued programs are compiled."""
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -213,5 +213,5 @@ _compiler = _Compiler()
 
 
 def wait_for_compiler() -> None:
-    """Until everything that is being compiled in the background is there."""
+    """Wait until all programs that are queued for background compilation are compiled."""
     _compiler.wait()

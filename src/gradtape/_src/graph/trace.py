@@ -1,4 +1,4 @@
-"""The tape of a traced function, and how calls of programs are recorded on the tapes around them."""
+"""The tape of a traced function, and the recording of calls of programs on outer tapes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gradtape._src.variable import abstract_value
 Shape = tuple[int, ...]
 
 Modes = tuple[bool, bool]
-"""Whether a derivative is for reverse mode, and whether for forward mode."""
+"""The modes that a derivative is for: whether reverse mode, and whether forward mode."""
 
 REVERSE: Modes = (True, False)
 
 
 class _Tracked(dict[int, Any]):
-    """What a trace tracks: all that it computes, and every value created before it, which an outer tape may watch."""
+    """The values that a trace tracks: all that it computes, and all from before it, which an outer tape may track."""
 
     def __init__(self, before: int, everything: bool = False) -> None:
         super().__init__()
@@ -34,11 +34,11 @@ class _Tracked(dict[int, Any]):
         return dict.__contains__(self, uid) or 0 < uid < self._last  # type: ignore[operator]
 
     def __missing__(self, uid: int) -> None:
-        return None  # a value created before the trace: its shape is known where its gradient is computed
+        return None  # a value from before the trace: its shape is supplied when its gradient is computed
 
 
 class Trace(Recorder):
-    """The tape of a traced function: every op on anything that could be differentiated."""
+    """The tape of a traced function: it records every op on values that may have a derivative."""
 
     __slots__ = ("arrays",)
 
@@ -82,19 +82,19 @@ def tracked_shape(uid: int, recorders: Sequence[Recorder]) -> Shape | None:
 
 
 class Residual(NamedTuple):
-    """A value of the first program that the second one needs, and the uid of its tensor (0 if that is not known)."""
+    """A value of the forward program that a derivative needs, and the uid of its tensor (0 if unknown)."""
 
     symbol: Symbolic
     uid: int
 
     @property
     def key(self) -> tuple[int, int]:
-        """Its identity, as a key of dictionaries."""
+        """A key for dictionaries: two residuals are the same if symbol and uid are."""
         return id(self.symbol), self.uid
 
 
 def modes_of(recorders: Sequence[Recorder]) -> Modes:
-    """What recorders need of a call: tapes record it, accumulators compute its tangents."""
+    """The modes that recorders need: reverse mode for tapes, forward mode for accumulators."""
     forward = [recorder.pushes for recorder in recorders]
     return not all(forward), any(forward)
 
@@ -123,9 +123,9 @@ def record(
 
 
 def unbatched(values: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:
-    """Replace batches of recorded tensors by tensors with an axis for the rows.
+    """Replace batches of recorded tensors by tensors with a leading batch axis.
 
-    Returns the number of rows (None without such a batch), the tensors, and a function that makes batches of gradients
+    Returns the batch size (None without such a batch), the tensors, and a function that turns gradients into batches
     again. A batch may also be the array of a tensor, as in forward mode. Batches of raw arrays stay as they are,
     because programs accept them.
     """
@@ -151,13 +151,13 @@ def unbatched(values: list[Any]) -> tuple[int | None, list[Any], Callable[[list[
 
 
 def _batch_in(x: Any) -> Batched | None:
-    """The batch of recorded tensors that a value is, or that a tensor has as its array."""
+    """A value that is a batch of recorded tensors, or the batch that is the array of a tensor; None for others."""
     batch = x.array if isinstance(x, Tensor) else x
     return batch if type(batch) is Batched and (batch is not x or isinstance(batch.array, Tensor)) else None
 
 
 def _with_rows(x: Any, level: int, rows: int) -> Tensor:
-    """A tensor with an axis for the rows: those of a batch, or the same value in every row."""
+    """A batch as a tensor with a leading axis; other values are repeated along it."""
     if type(x) is Batched and x.level == level:
         return as_tensor(x.rows())
     result: Tensor = tensor_namespace.broadcast_to(as_tensor(x), shape=(rows, *x.shape))
@@ -165,5 +165,5 @@ def _with_rows(x: Any, level: int, rows: int) -> Tensor:
 
 
 def as_tensor(value: Any) -> Tensor:
-    """An array as a tensor; a tensor as it is."""
+    """Wrap an array as a tensor; return a tensor unchanged."""
     return value if isinstance(value, Tensor) else wrap(value)

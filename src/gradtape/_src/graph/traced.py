@@ -1,10 +1,10 @@
-"""A traced function: its graph, its tape, and what tapes outside see of a call.
+"""A traced function: its graph, its tape, and how tapes outside record a call.
 
-While Python code is traced two lists are written. The graph holds what the program computes; the tape holds the same
-computation as records, over tensors whose arrays are symbolic. A call runs the program. For a tape outside it is one
-record, whose rule is a second program: the backward pass over the inner tape, also traced. Values of the first graph
-that the second one uses are the residuals: further outputs of the first program, inputs of the second. The second
-program is a traced function like the first, so that every order of derivative is there.
+Tracing Python code writes two lists: the nodes of the graph, which a program runs, and the records of the inner tape,
+over tensors whose arrays are symbolic. A call runs the forward program. An outer tape records it as one op, whose vjp
+rule runs the backward program: the traced backward pass over the inner tape. Values of the forward program that the
+backward program needs are the residuals. The backward program is a traced function as well, so it can be
+differentiated again.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from gradtape._src.variable import Storage, Variable, bound, commit, is_local_to
 
 
 def _differentiable_inputs(op: Op, uids: Sequence[int]) -> Sequence[int]:
-    """The inputs of a record that its op has a derivative for."""
+    """The inputs of a record that its op can be differentiated by."""
     if op.vjp_all is not None or len(op.rules) != len(uids):
         return uids
     return [uid for uid, rule in zip(uids, op.rules, strict=True) if rule is not None]
 
 
 def _outputs_that_depend(attrs: dict[str, Any], count: int) -> list[bool]:
-    """Which outputs of a record depend on its inputs: of a program within, those that do there."""
+    """Which outputs of a record depend on its inputs: for a call of a traced function, those that depend on its own."""
     inside = [attrs["traced"]] if "traced" in attrs else [d.traced for d in attrs.get("derivatives", ())]
     if "derivative" in attrs:
         inside = [attrs["derivative"].traced]
@@ -57,9 +57,9 @@ def _outputs_that_depend(attrs: dict[str, Any], count: int) -> list[bool]:
 class Traced:
     """A function that has been traced: call it with tensors, get tensors.
 
-    Where it was traced for unknown dimensions a call says their sizes: its arguments do, or, for a second program,
-    the call that it is the derivative of. Within the trace that they belong to there are none to say. The same holds
-    for variables among the arguments: a call says in `variable_args` which they are, by number.
+    If it was traced with unknown dimensions, a call supplies their sizes: they are those of its arguments or, for a
+    backward program, those of the forward call. A call within the same trace needs none. If there are variables among
+    the arguments, a call passes them in `variable_args`.
     """
 
     def __init__(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
@@ -76,11 +76,11 @@ class Traced:
         captured = {uid for record in trace.records for uid in record[1] if 0 < uid < before.before}
         captured.update(t.uid for t in outputs if 0 < t.uid < before.before)
         captured.update(v.uid for v in self.variables)
-        self.captured = tuple(sorted(captured - own))  # uids from outside that a tape there may watch
-        # Memory is used again for a value of the same size: where the shape is not declared it may be another.
+        self.captured = tuple(sorted(captured - own))  # uids from outside, which an outer tape may track
+        # A variable of undeclared shape may get a value of another size, which does not fit into its old memory.
         self._donated = frozenset(s.variable.uid for s in self.state if s.reading.array.shape == s.read.shape)
-        self.unknown: dict[str, tuple[int, int]] = {}  # where the sizes of unknown dimensions are read: input and axis
-        if graph.polymorphic and graph.outer is None and graph.first is None:
+        self.unknown: dict[str, tuple[int, int]] = {}  # the input and axis with the size of each unknown dimension
+        if graph.polymorphic and graph.outer is None and graph.primal is None:
             for i, symbol in enumerate(self.symbols):
                 self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
         self.derivatives: dict[tuple[tuple[int, ...], Modes, int | None], Derivative] = {}
@@ -90,9 +90,9 @@ class Traced:
     def __call__(
         self, tensors: Sequence[Tensor], host: bool, sizes: Sizes | None = None, variable_args: Sequence[Variable] = ()
     ) -> list[Tensor]:
-        """Run the program. `host`: results are NumPy arrays, otherwise they stay where the program ran.
+        """Run the program. With `host` results are NumPy arrays, otherwise they stay on the program's device.
 
-        Inside of another trace the program becomes a part of that one.
+        Within another trace, the program is inlined into that trace.
         """
         recorders = () if active_stack() is None else active_recorders()
         wanted: tuple[int, ...] = ()
@@ -116,10 +116,10 @@ class Traced:
                 record(recorders, ACROSS_PROCESSES, uids, tuple(found), (), {})
             return found
         several = len(recorders) > 1
-        higher = several or recorders[0].persistent  # TensorFlow then prepares for derivatives of higher order
+        higher = several or recorders[0].persistent  # as in TensorFlow, which then prepares for higher orders
         derivative = self._derivative_within(None if higher else recorders[0].budget, wanted, modes_of(recorders))
         if several and self.graph.needs_numpy:
-            derivative.check_second()  # while the code can still run eagerly instead
+            derivative.check_second_derivative()  # now, while the code can still run eagerly instead
         results = self.run(derivative.program, [t.array for t in tensors], host, sizes, variable_args)
         count = len(self.outputs)
         outputs = tuple([wrap(value) for value in results])
@@ -137,9 +137,9 @@ class Traced:
     def _called_within(
         self, tensors: Sequence[Tensor], sizes: Sizes | None, variable_args: Sequence[Variable]
     ) -> list[Tensor]:
-        """Become a part of another trace. Its derivative is traced on demand, from the same inputs: what is
-        then computed a second time is the same in the same program, and XLA computes it once. Where variables change
-        the inputs are not the same later, and the derivative is made now.
+        """Inline the function into another trace. Its derivative is traced on demand, from the same inputs: that
+        repeats computations of the same program, which XLA merges. If the function assigns variables, inputs will be
+        different later, so the derivative is traced now.
         """
         self._refuse_across_processes("A function within a function")
         recorders = active_recorders()
@@ -168,7 +168,7 @@ class Traced:
         sizes: Sizes | None = None,
         variable_args: Sequence[Variable] = (),
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Call it within a trace, for a derivative that is computed immediately: results and residuals."""
+        """Call the function within a trace, for a derivative that is computed immediately: results and residuals."""
         results = self.run(derivative.program, [t.array for t in tensors], False, sizes, variable_args)
         outputs = tuple([wrap(value) for value in results])
         count = len(self.outputs)
@@ -185,7 +185,9 @@ class Traced:
 
     @cached_property
     def in_parts(self) -> InParts | None:
-        """The program for callers who can write large results themselves, if there are such results."""
+        """The program that returns, instead of lazy results, the small arrays that they are made of; None if there are
+        none.
+        """
         if (
             self.graph.polymorphic
             or self.graph.replicas is not None
@@ -196,7 +198,7 @@ class Traced:
             return InParts(self)
 
     def outer_uids(self, tensors: Sequence[Tensor], variable_args: Sequence[Variable]) -> tuple[int, ...]:
-        """The uids outside of all that a tape there may watch."""
+        """The outer uids of all inputs that an outer tape may track: arguments, then captured values."""
         captured: Sequence[int] = self.captured
         if variable_args:
             places = self.graph.variable_params
@@ -205,12 +207,12 @@ class Traced:
 
     @property
     def built(self) -> Program | None:
-        """The program without anything for derivatives, if a call has needed it."""
+        """The program without residuals, if a call has needed it."""
         return vars(self).get("plain")
 
     @cached_property
     def plain(self) -> Program:
-        """The program without anything for derivatives."""
+        """The program without residuals."""
         found = self.program([])
         found.may_divide = self.graph.replicas is not None
         return found
@@ -245,7 +247,7 @@ class Traced:
             raise NeedsEagerError(RuntimeError(f"{what} of replicas in several processes cannot be compiled."))
 
     def program(self, residuals: Sequence[Residual], results: Any = None) -> Program:
-        """The program with the results (or others), the residuals, and the new values of variables as outputs."""
+        """The program whose outputs are the results (or those given), the residuals, and new values of variables."""
         outputs = [t.array for t in self.outputs] if results is None else results
         kept = [r.symbol for r in residuals]
         state = [s.reading.array for s in self.state]
@@ -259,7 +261,7 @@ class Traced:
         sizes: Sizes | None = None,
         variable_args: Sequence[Variable] = (),
     ) -> list[Any]:
-        """Results and residuals; variables get their new values. Within a trace it becomes a part of that."""
+        """Run a program and store the new values of variables; return results and residuals. A trace inlines it."""
         if sizes is not None:
             program = program.with_sizes(sizes)
         graph = current_graph()
@@ -277,14 +279,14 @@ class Traced:
     def _executed(
         self, program: Program, arrays: Sequence[Any], host: bool, variable_args: Sequence[Variable]
     ) -> list[Any]:
-        """Results and residuals of an eager call, by the executor that is chosen or faster."""
+        """Results and residuals of an eager call, from the chosen or the faster executor."""
         changing = [bound(v, variable_args).storage for v in self._changing] if variable_args else self._storages
         on_numpy = program.is_on_numpy(host, variable_args)
         tier = program.tier
         began = 0.0
         results: Sequence[Any]
-        if tier is not None and host and not tier.is_settled:  # until the faster one is known
-            program.write_for_numpy()  # which does not count
+        if tier is not None and host and not tier.is_settled:  # time calls until the faster executor is known
+            program.write_for_numpy()  # outside of the timed part
             began = perf_counter()
         try:
             if on_numpy and not changing:  # a check that fails raises
@@ -315,7 +317,7 @@ class Traced:
         variable_args: Sequence[Variable],
         changing: Sequence[Storage],
     ) -> Sequence[Any]:
-        """What XLA gives, on the devices of all replicas, on the device that is chosen, or where the arrays are."""
+        """Run a program with XLA: on the devices of all replicas, on the chosen device, or on that of the arrays."""
         if self.graph.replicas is not None:
             if (over_replicas := program.over_replicas) is not None:
                 return over_replicas.run(
@@ -337,7 +339,7 @@ class Traced:
     def _launched_with_others(
         self, program: Program, arrays: Sequence[Any], variable_args: Sequence[Variable], changing: Sequence[Storage]
     ) -> Sequence[Any]:
-        """What `_launched` gives, of a program that all processes run. If one of them is lost no variable changes."""
+        """Like `_launched`, for a program that all processes run. If a process fails, no variable changes."""
         mode = program.modes[program.xla.default_is_processor]
         with updating():
             for i in program.unread:
@@ -360,8 +362,8 @@ class Traced:
         mode: Mode,
         on_numpy: bool,
     ) -> Sequence[Any]:
-        """What a program gives, without the new values of variables, which are stored: those of all, or of none."""
-        calls_back = program.has_effects and not on_numpy  # on NumPy callbacks run here, and raise
+        """Run a program and store the new values of all variables, or of none; return the other outputs."""
+        calls_back = program.has_effects and not on_numpy  # with NumPy callbacks run on this thread, and can raise
         if not changing:
             if calls_back:
                 with effects():
@@ -382,7 +384,7 @@ class Traced:
         with updating():  # two threads that update a variable must not lose an update
             at_once = bool(program.donated) or not (program.has_effects or mode)
             stored = changing if at_once else ()
-            for i in program.unread:  # another program may have left their values in its list
+            for i in program.unread:  # another program may hold their values, uncommitted
                 changing[i].committed()
             if calls_back:
                 with effects():
@@ -390,7 +392,7 @@ class Traced:
             else:
                 given = program.launch(arrays, variable_args, stored, launched, mode, on_numpy)
             failed = np.asarray(launched[end]) if mode else None
-            if failed:  # then the program has given variables their old values, if it had their memory
+            if failed:  # the program has then returned the old values of variables whose memory was donated
                 for position, slot in program.restored:
                     given[slot] = launched[position]
                 raise program.xla.failure(int(failed), given)
@@ -400,7 +402,7 @@ class Traced:
         return launched
 
     def derived(self, graph: Graph, trace: Trace, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Traced:
-        """A traced function of another graph, which takes values of this one."""
+        """A traced function of another graph that takes values of this one: a derivative."""
         return Traced(graph, trace, inputs, outputs)
 
     # -- derivatives -------------------------------------------------------------------------------------------------
@@ -411,10 +413,10 @@ class Traced:
         modes: Modes = REVERSE,
         limit: int | None = None,
     ) -> Derivative:
-        """What is needed to differentiate by some of the inputs: positions in arguments, then captured values.
+        """The derivative with respect to some inputs, given by their positions: arguments, then captured values.
 
-        `needs` are shapes of the inputs, where the caller knows them. With a `limit` residuals are computed again, so
-        that the programs need no more bytes.
+        `needs` are the shapes of inputs that the caller knows. With a `limit` in bytes, residuals are recomputed so
+        that peak memory stays below it.
         """
         key = (wanted, modes, limit)
         found = self.derivatives.get(key)
@@ -435,7 +437,7 @@ class Traced:
 
     @cached_property
     def differentiable(self) -> list[bool]:
-        """Which of the outputs depend, by ops that have derivatives, on an argument or on a captured value."""
+        """Which outputs depend on an argument or a captured value through differentiable ops."""
         lookup = self.graph.lookup
         reached = {uid for uid in self.inner_uids() if (value := lookup(uid)) is None or is_differentiable(value)}
         for op, uids, output, _, attrs, _ in self.trace.records:
@@ -447,7 +449,7 @@ class Traced:
         return [t.uid in reached for t in self.outputs]
 
     def inner_uids(self) -> list[int]:
-        """The uids inside the trace of all that a tape outside may watch, in the order of the call's record."""
+        """The uids within the trace of all inputs that an outer tape may track, in the order of the call's record."""
         return [*[t.uid for t in self.inputs], *self.captured]
 
     def dtype_of(self, uid: int) -> Any:
@@ -458,17 +460,19 @@ class Traced:
         found = self.graph.lookup(uid)
         if found is not None:
             return found.dtype
-        for entry in self.trace.records:  # a tensor from outside: floating operands have the dtype of the result
+        for entry in self.trace.records:  # a tensor from outside: assume the dtype of the result of an op that uses it
             if uid in entry[1]:
                 return entry[5][0] if type(entry[5]) is tuple else entry[5]
         return np.dtype(np.float32)
 
 
 class InParts:
-    """A program that gives the small arrays which large results are made of, one after the other in one array."""
+    """A program for functions with lazy results: it returns the small arrays that these are made of, as one flat array
+    for each result.
+    """
 
     def __init__(self, traced: Traced) -> None:
-        self._lazy: list[tuple[LazyArray, list[Any]] | None] = []  # and what each array is, or where in the flat one
+        self._lazy: list[tuple[LazyArray, list[Any]] | None] = []  # with its arrays, or their slices of the flat one
         results: list[Any] = []
         with tracing(traced.graph):
             for tensor in traced.outputs:

@@ -1,9 +1,9 @@
-"""Checks of values in programs of XLA: how a program makes them, and the error when one fails.
+"""Checks of values in XLA programs: how a program makes them, and the error when one fails.
 
-See arrays/checks.py. A program with checks has one more result, the number of the first check that failed, and the
-caller compares it with 0: that is all that values in range cost. If a check failed every variable keeps its old value:
-those whose memory the program was given get back what they had. Then a second program, compiled when a check fails for
-the first time, computes the values that the check looked at, and the error is made of them.
+See arrays/checks.py. A program with checks has one more result, the number of the first check that failed, which the
+caller compares with 0: values in range cost no more. If a check failed, every variable keeps its old value: variables
+whose memory was donated get it back. Then another program, compiled when a check fails for the first time, computes the
+values that the check read, from which the error is made.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gradtape._src.graph.replay import evaluate
 
 
 def checked(program: Any, mode: Mode) -> Callable[..., Any]:
-    """The replay of a program with its checks: its results and the number of the first check that failed, or 0."""
+    """The replay of a program with its checks: its results, and the number of the first check that failed, or 0."""
 
     def run(*arrays: Any) -> tuple[Any, ...]:
         env = program.environment(arrays)
@@ -52,7 +52,7 @@ def _number(records: Sequence[Record]) -> Any:
 
 
 def _split(program: Any) -> tuple[list[Node], list[Node]]:
-    """The nodes that the checks need, which come first, and all others. Effects stay in their order."""
+    """The nodes that the checks need, which run first, and all others. Effects keep their order."""
     needed = leading_to(program.nodes, lambda node: bool(checks_of(node)))
     if program.has_effects:
         last = max(i for i, node in enumerate(program.nodes) if id(node) in needed)
@@ -64,17 +64,17 @@ def _split(program: Any) -> tuple[list[Node], list[Node]]:
 
 
 class _Updates:
-    """The functions of the XLA engine, where updates of a few rows of a variable change nothing if a check failed.
+    """The functions of the XLA engine, with updates of a few rows of a variable that do nothing if a check failed.
 
-    XLA makes such an update in the memory of the old value. To choose between the new value and the old one afterwards
-    would take a copy of all rows.
+    XLA updates the rows in the memory of the old value. Choosing between the new and the old value afterwards would
+    take a copy of all rows.
     """
 
     def __init__(self, program: Any, nodes: Sequence[Node], failed: Any) -> None:
         self._failed = failed
         makers = {id(out): node for node in nodes for out in node.outputs}
         self.in_place = set()
-        """The outputs of the program that are variables with such updates alone."""
+        """The outputs of the program that are variables whose only changes are such updates."""
         for position, slot in program.restored:
             symbol, old = program.outputs[position], program.feeds[slot].symbol
             while id(symbol) in makers and makers[id(symbol)].name in ("update_at", "replace_nd", "set_slice"):
@@ -96,7 +96,7 @@ class _Updates:
         return xla_namespace.set_slice(x, jnp.where(self._failed, old, part), *positions, index=index)
 
     def _outside(self, indices: Any) -> Any:
-        """The indices or, if a check failed, some that are outside of any array: XLA leaves such updates out."""
+        """The indices or, if a check failed, indices out of range: XLA skips such updates."""
         wide = jnp.asarray(indices)
         wide = wide.astype(jnp.int32) if wide.dtype.itemsize < 4 else wide
         return jnp.where(self._failed, np.iinfo(wide.dtype).max, wide)
@@ -104,7 +104,7 @@ class _Updates:
 
 # -- errors ----------------------------------------------------------------------------------------------------------
 def explaining(program: Any, number: int) -> Callable[..., Record]:
-    """The part of a program that leads to a check: its number, if it fails, and the values that it looks at."""
+    """The part of a program that leads to a check: returns its number, if it fails, and the values that it reads."""
     needed = leading_to(program.nodes, lambda node: number in checks_of(node))
     nodes = [node for node in program.nodes if id(node) in needed]
 
@@ -118,12 +118,12 @@ def explaining(program: Any, number: int) -> Callable[..., Record]:
 
 
 def failure(program: Any, number: int, arrays: Sequence[Any], batched: Sequence[bool] = ()) -> Exception:
-    """The error of a check that failed in a run on these arrays, of which some are rows of a batch."""
+    """The error of a check that failed in a run on these arrays, some of which may be batches."""
     rule, params = program.checks[number]
     found, *values = map(np.asarray, program.xla.explaining(number, tuple(batched))(*arrays))
     if any(batched):
         row = int(np.argmax(found != 0))
         found, values = found[row], [value[row] for value in values]
-    if not found:  # it failed on a value that is another one now: a Python function in the program has given it
+    if not found:  # a Python function in the program has returned another value this time
         return errors.invalid_argument("A check of the values failed", program.name)
     return rule.error(*values, **params)

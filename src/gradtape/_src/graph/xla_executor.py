@@ -1,9 +1,9 @@
-"""Programs compiled by XLA, through JAX.
+"""Programs that XLA compiles, through JAX.
 
-A program that updates variables may be given their memory. XLA takes it when the program is launched: from then on the
-old values are gone, and the new ones are in the results alone. So no signal handler may run between a launch and the
-storing of its results (`XlaExecutor.launch`), and a program that can fail while it runs is given no memory: one that
-calls Python, and one for which there may not be enough of it.
+A program that updates variables may take their memory. XLA takes it when the program is launched: from then on the old
+values are gone, and the new ones are only in the results. So no signal handler may run between a launch and the storing
+of its results (`XlaExecutor.launch`), and no memory is donated to a program that can fail while it runs: one that calls
+Python, or one that may run out of memory.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ T = TypeVar("T")
 
 
 class XlaExecutor:
-    """Compiles one program, when first called, and runs it.
+    """Compiles a program when it is first called, and runs it.
 
     specs          shapes and dtypes of its inputs
-    first_seconds  how long the first call took, compilation included
-    default_is_processor  whether programs run on the processor where nothing else is said
+    first_seconds  duration of the first call, compilation included
+    default_is_processor  whether the default device is the CPU
     """
 
     def __init__(self, program: Program) -> None:
@@ -50,8 +50,8 @@ class XlaExecutor:
         self.default_is_processor = default_is_processor()
         self.specs: list[Any] | None = None
         self.first_seconds: float | None = None
-        self._kinds: set[tuple[Any, ...]] = set()  # of arrays, for which JAX launches it without Python code
-        self._new_bytes = 0  # what a call allocates, where that is much
+        self._kinds: set[tuple[Any, ...]] = set()  # of arrays: for these, JAX launches the program without Python code
+        self._new_bytes = 0  # allocated by a call, if that is much
         self._lock = forks.lock()
         self._batched: dict[Any, Callable[..., Any]] = {}
         self._checked: dict[Mode, Callable[..., Any]] = {}
@@ -59,23 +59,23 @@ class XlaExecutor:
         self._explaining: dict[Any, Callable[..., Any]] = {}
 
     def placed(self, values: Sequence[Any]) -> list[Any]:
-        """Values as arrays of JAX's; None stays."""
+        """Values as JAX arrays; None stays None."""
         return _apart(lambda: [None if value is None else jnp.asarray(value) for value in values])
 
     @cached_property
     def jitted(self) -> Callable[..., Any]:
-        """The program as XLA compiles it."""
+        """The program, jitted."""
         return self._jit(self._program.replay)
 
     def checked(self, mode: Mode) -> Callable[..., Any]:
-        """The program with checks: its last result is the number of the first that failed, or 0."""
+        """The program with checks, jitted: its last result is the number of the first check that failed, or 0."""
         found = self._checked.get(mode)
         if found is None:
             found = self._checked[mode] = self._jit(xla_checks.checked(self._program, mode))
         return found
 
     def run_with_others(self, arrays: Sequence[Any], mode: Mode) -> tuple[Any, ...]:
-        """Run it in this process as in all others, to the end. It is given no memory: a lost process ends it."""
+        """Run the program in all processes, to the end. Nothing is donated: a process that is lost ends the program."""
         run: Any = self._keeping.get(mode)
         if run is None:
             replay = xla_checks.checked(self._program, mode) if mode else self._program.replay
@@ -97,7 +97,7 @@ class XlaExecutor:
             constrain: Any = jax.lax.with_sharding_constraint
             return tuple([constrain(x, layouts[i]) if i in layouts else x for i, x in enumerate(results)])
 
-        program.__name__ = program.__qualname__ = self._program.name  # what profiles and XLA's dumps call it
+        program.__name__ = program.__qualname__ = self._program.name  # for profiles and XLA's dumps
         given = self._program.donated if donated is None else donated
         return jax.jit(program, donate_argnums=given, compiler_options=options_for(self._program.nodes))
 
@@ -106,7 +106,7 @@ class XlaExecutor:
         return [jax.ShapeDtypeStruct(sized(s.shape, self._program.sizes), s.dtype) for s in symbols]
 
     def compile(self, mode: Mode) -> None:
-        """Compile it without running it."""
+        """Compile the program without running it."""
         run: Any = self.checked(mode) if mode else self.jitted
         specs = self._specs()
         with self._lock:
@@ -117,24 +117,24 @@ class XlaExecutor:
                 self.specs, self.first_seconds = specs, time.perf_counter() - began
 
     def compiler_ir(self, stage: str) -> str | bytes:
-        """The program before XLA optimises it, or after, as text or as a message."""
+        """The program as text or as a message, before or after XLA optimises it."""
         lowered: Any = self.jitted.lower(*self._specs())  # type: ignore[attr-defined]
         return STAGES[stage](lowered)
 
     def __call__(self, arrays: Sequence[Any], mode: Mode = NONE) -> tuple[Any, ...]:
-        """Run it; within a trace of JAX's, as a part of that. With checks as `checked` says."""
+        """Run the program. A trace of JAX's inlines it. For the result of checks see `checked`."""
         run: Any = (self._checked.get(mode) or self.checked(mode)) if mode else self.jitted
         results: tuple[Any, ...]
         if self.first_seconds is not None:
             try:
                 results = run(*arrays)
             except BaseException as error:
-                if is_interrupt(error):  # JAX may have been setting up the launch
+                if is_interrupt(error):  # JAX may have been preparing the launch
                     self._forget_compiled()
                 raise
             return results
         with self._lock:
-            specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are given away
+            specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are donated
             began = time.perf_counter()
             try:
                 if not any(isinstance(a, jax.core.Tracer) for a in arrays):
@@ -152,8 +152,8 @@ class XlaExecutor:
         return results
 
     def _forget_compiled(self) -> None:
-        """Compile it again next time: after an exception (of a signal, say) in the first call with arrays of some
-        kinds, JAX runs Python code for every later one.
+        """Compile it again next time: after an exception (of a signal, say) in the first call with some kinds of
+        arrays, JAX runs Python code in every later call.
         """
         self.__dict__.pop("jitted", None)
         self._checked.clear()
@@ -169,10 +169,11 @@ class XlaExecutor:
         results: list[Any],
         mode: Mode,
     ) -> None:
-        """Start it; what it gives is added to a list, and variables get their new values.
+        """Run the program; append its results to a list, and store the new values of variables.
 
-        It happens in the course of one call of C code: no signal handler runs in between, and no thread reads. For
-        arrays of kinds that it has not seen, JAX runs Python code around the launch, and gets copies of the variables.
+        All of it happens in one call of C code: no signal handler runs in between, and no thread reads variables. The
+        first time that it gets certain kinds of arrays, JAX runs Python code around the launch, so the program gets
+        copies of variables.
         """
         program = self._program
         kinds = (mode, *map(type, given), *loan.numpy_slots) if program.donated else ()
@@ -195,9 +196,9 @@ class XlaExecutor:
     def _launch_apart(
         self, arrays: list[Any], loan: Loan, changing: Sequence[Storage], results: list[Any], mode: Mode
     ) -> None:
-        """Start it where no signal handler runs, and store the new values there: there need not be memory for copies.
+        """Launch it on a thread without signal handlers, and store the new values there, without copies of variables.
 
-        The memory of an accelerator is what limits a model, and it would be needed twice in the first call alone.
+        The memory of an accelerator limits the size of models, and only the first call would need it twice.
         """
         loan.keep_copies(arrays)
         run = self._compiled_for(arrays, mode)
@@ -209,12 +210,12 @@ class XlaExecutor:
         _to_the_end(start)
 
     def run_apart(self, arrays: Sequence[Any], into: list[Any]) -> None:
-        """Run it where no signal handler runs, and add what it gives to a list, also if an interrupt comes."""
+        """Run it on a thread without signal handlers, and append the results to a list, even if an interrupt comes."""
         run = self._compiled_for(arrays, NONE)
         _to_the_end(lambda: into.append(run(*arrays)))
 
     def _compiled_for(self, arrays: Sequence[Any], mode: Mode) -> Callable[..., Any]:
-        """The program, compiled where no signal handler runs. An interrupt leaves nothing but that undone."""
+        """The program, compiled on a thread without signal handlers; after an interrupt it is simply not compiled."""
         run: Any = self.checked(mode) if mode else self.jitted
         with self._lock:
             specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]
@@ -225,7 +226,7 @@ class XlaExecutor:
         return run
 
     def _run_on_copies(self, arrays: list[Any], kinds: tuple[Any, ...], mode: Mode) -> tuple[Any, ...]:
-        """Run it without giving memory away, to the end."""
+        """Run the program on copies of the arrays that it may overwrite, to the end."""
         donated = self._program.donated
         first = self.first_seconds is None
         if donated:
@@ -241,7 +242,7 @@ class XlaExecutor:
         return found
 
     def batched(self, flags: tuple[bool, ...], mode: Mode) -> Callable[..., Any]:
-        """The program, batched over rows of some inputs."""
+        """The program batched over the inputs that are flagged."""
         found = self._batched.get((flags, mode))
         if found is None:
             run = xla_checks.checked(self._program, mode) if mode else self._program.replay
@@ -251,7 +252,7 @@ class XlaExecutor:
         return found
 
     def explaining(self, number: int, flags: tuple[bool, ...] = ()) -> Callable[..., Any]:
-        """The program for the values that one of its checks reads, also batched over rows of some inputs."""
+        """The program that computes the values of one of its checks, optionally batched over some inputs."""
         found = self._explaining.get((number, flags))
         if found is None:
             run = xla_checks.explaining(self._program, number)
@@ -260,26 +261,26 @@ class XlaExecutor:
         return found
 
     def failure(self, number: int, arrays: Sequence[Any], batched: Sequence[bool] = ()) -> Exception:
-        """The error of a check that failed in a run on these arrays, of which some are rows of a batch."""
+        """The error of a check that failed in a run on these arrays, some of which may be batches."""
         return xla_checks.failure(self._program, number, arrays, batched)
 
     def on_processor(self) -> Any:
-        """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
+        """A context in which programs with NumPy arguments run on the CPU, even if there is a GPU."""
         return on_processor()
 
     def on_device(self, device: Any) -> Any:
-        """A context in which programs that get NumPy arrays run on a device of JAX's."""
+        """A context in which programs with NumPy arguments run on a JAX device."""
         return on_device(device)
 
     def cost(self) -> dict[str, float]:
-        """What XLA says of the compiled program: flops, bytes moved, bytes of temporary memory."""
+        """XLA's cost analysis of the compiled program: flops, bytes moved, bytes of temporary memory."""
         if self.specs is None:
             return {}
         return cost_of(self.jitted.lower(*self.specs).compile())  # type: ignore[attr-defined]
 
 
 def cost_of(compiled: Any) -> dict[str, float]:
-    """What XLA says of a compiled program."""
+    """XLA's cost analysis of a compiled program."""
     analysis = compiled.cost_analysis() or {}
     memory = compiled.memory_analysis()
     known = dict(analysis[0] if isinstance(analysis, list) else analysis)
@@ -290,10 +291,10 @@ def cost_of(compiled: Any) -> dict[str, float]:
 
 # -- signals ---------------------------------------------------------------------------------------------------------
 def _apart(function: Callable[[], T]) -> T:
-    """Run Python code of JAX's where no signal handler runs: on another thread, for the same device.
+    """Run Python code of JAX on a thread without signal handlers, for the same device.
 
-    An exception in the middle of it stays in JAX's caches: what was being traced or compiled, `jnp.where` for some
-    shapes, say, raises `RecursionError` from then on, in every program.
+    An exception in the middle of it would stay in JAX's caches: what was being traced or compiled, `jnp.where` for some
+    shapes, say, would raise `RecursionError` from then on, in every program.
     """
     device = _DefaultDevice.get()
 
@@ -306,7 +307,7 @@ def _apart(function: Callable[[], T]) -> T:
 
 
 def _to_the_end(function: Callable[[], None]) -> None:
-    """Run a function where no signal handler runs, and return, or raise what a handler raises, when it has ended."""
+    """Run a function on a thread without signal handlers; when it has ended, return, or raise what a handler raised."""
     ended = threading.Event()
 
     def run() -> None:
@@ -323,11 +324,11 @@ def _to_the_end(function: Callable[[], None]) -> None:
 
 
 _PATIENCE = 10.0
-"""The seconds that an interrupt waits for a launch: one that was never begun does not end."""
+"""The seconds that an interrupt waits for a launch, which may never have begun."""
 
 
 def _set_up_apart(run: Any) -> Callable[..., Any]:
-    """A function of JAX's, compiled where no signal handler runs."""
+    """A JAX function that is compiled on a thread without signal handlers."""
     seen: set[Any] = set()
 
     def call(*arrays: Any) -> Any:
@@ -341,19 +342,19 @@ def _set_up_apart(run: Any) -> Callable[..., Any]:
 
 
 def _copy_donated(arrays: list[Any], donated: Sequence[int], first: bool) -> None:
-    """Replace arrays whose memory the program may write to by copies."""
+    """Replace arrays that the program may overwrite by copies."""
     bound = [a.sharding for a in arrays if isinstance(a, jax.Array) and getattr(a, "committed", False)]
-    where = bound[0] if bound and len(bound[0].device_set) == 1 else None  # results are bound to the same device
+    where = bound[0] if bound and len(bound[0].device_set) == 1 else None  # results are committed to the same device
     for slot in donated:
         if type(arrays[slot]) is not np.ndarray:
             arrays[slot] = arrays[slot].copy()
-        elif first:  # as JAX will have it from the second call on: for anything else it compiles the program again
+        elif first:  # as in all later calls, so that JAX does not compile it twice
             arrays[slot] = jax.device_put(arrays[slot], where)
 
 
 def _new_bytes(compiled: Any) -> int:
-    """What a call of a compiled program allocates on the processor, besides the memory it is given; 0 if it is less
-    than a megabyte.
+    """The bytes that a call of a compiled program allocates on the CPU, besides donated memory; 0
+    if below a megabyte.
     """
     memory = compiled.memory_analysis()
     if memory is None or not default_is_processor():
@@ -363,8 +364,8 @@ def _new_bytes(compiled: Any) -> int:
 
 
 def _try_to_allocate(size: int) -> None:
-    """Fail before a program is launched that would find no memory. On the processor XLA allocates it after the launch:
-    the program fails when its old values are gone.
+    """Raise an error before launching a program that would run out of memory. On the CPU, XLA allocates memory after
+    the launch, when the old values of variables are already gone.
     """
     try:
         np.empty(size, np.uint8)
@@ -376,23 +377,23 @@ def _try_to_allocate(size: int) -> None:
 
 # -- devices ---------------------------------------------------------------------------------------------------------
 class _DefaultDevice:
-    """JAX's device for this thread, as a context variable."""
+    """JAX's default device of this thread, as a context variable."""
 
     get = staticmethod(getattr(jax.default_device, "get_local", lambda: None))
     set = staticmethod(getattr(jax.default_device, "set_local", lambda device: None))
 
 
 def on_processor() -> Any:
-    """A context in which programs that get NumPy arrays run on the processor, also where there is a GPU."""
+    """A context in which programs with NumPy arguments run on the CPU, even if there is a GPU."""
     return nullcontext() if default_is_processor() else on_device(jax.devices("cpu")[0])
 
 
 def on_device(device: Any) -> Any:
-    """A context in which programs that get NumPy arrays run on a device of JAX's."""
+    """A context in which programs with NumPy arguments run on a JAX device."""
     if device == _first_device() and default_is_processor() == (device.platform == "cpu"):
         return nullcontext()
     if not hasattr(jax.default_device, "set_local"):
-        return jax.default_device(device)  # which a signal may leave in the middle
+        return jax.default_device(device)  # a signal may leave it unbalanced
     variable: Any = _DefaultDevice
     return setting(variable, device)
 
@@ -404,7 +405,7 @@ def _first_device() -> Any:
 
 @cache
 def default_is_processor() -> bool:
-    """Whether programs run on the processor where nothing else is said."""
+    """Whether the default device is the CPU."""
     return bool(jax.default_backend() == "cpu")
 
 
@@ -428,4 +429,4 @@ STAGES: dict[str, Callable[[Any], str | bytes]] = {
     "optimized_hlo_serialized": lambda lowered: _optimized(lowered).as_serialized_hlo_module_proto(),
     "optimized_hlo_dot": _as_dot,
 }
-"""What `experimental_get_compiler_ir` shows, by TensorFlow's names for it."""
+"""The stages of `experimental_get_compiler_ir`, by TensorFlow's names."""

@@ -277,7 +277,7 @@ class Variable(IndexedUpdates, Operators):
             if graph.outer is not None:  # a branch or a loop: it begins with what the variable is outside
                 symbol = graph.input("array", self._state_in(graph.outer).reading.array)
             else:
-                symbol = graph.input("variable", self, abstract_value(self, graph.first))
+                symbol = graph.input("variable", self, abstract_value(self, graph.primal))
             state = graph.variables[self.uid] = VariableState(self, self.storage.reading(symbol))
         return state
 
@@ -787,7 +787,7 @@ def abstract_value(variable: Variable, graph: Graph | None = None) -> Any:
         state = graph.variables.get(variable.uid)
         if state is not None:
             return state.reading.array
-        graph = graph.outer or graph.first
+        graph = graph.outer or graph.primal
     return variable.storage.newest()
 
 

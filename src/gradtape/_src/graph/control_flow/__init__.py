@@ -1,9 +1,9 @@
-"""Branches and loops inside of a traced function, with derivatives of every order.
+"""Branches and loops inside a traced function, with derivatives of every order.
 
-Each branch and each body is a block, traced by itself like a function: a graph and a tape. The graph around it has one
-node for all blocks of a branch or a loop, and the tape around it one record. The rule of that record is again a branch
-or a loop, over the derivatives of the blocks: residuals are further outputs, and a program that needs no derivative
-drops them.
+Each branch and each loop body is a block, which is traced like a function into a graph and a tape of its own. The outer
+graph has one node for a branch or a loop with all of its blocks, and the outer tape one record. The vjp rule of that
+record builds another branch or loop, over the derivatives of the blocks. Residuals are extra outputs of the blocks,
+which are dropped from programs that need no derivative.
 
 `block` traces one block; `branches`, `scans` (loops of known length) and `loops` (of unknown length) have the nodes and
 their rules; `trip_count` recognises loops of known length; `derivatives` has what the rules have in common.

@@ -1,4 +1,4 @@
-"""Blocks: branches and bodies of loops, each traced by itself, and the node that stands for them outside."""
+"""Blocks: branches and loop bodies, each traced on its own, and the nodes for them in the outer graph."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def in_scope(name: str) -> Callable[[F], F]:
-    """Let the names of what a function traces have a scope of this name."""
+    """Decorate a function so that the ops it traces are named in this scope."""
 
     def scoped(function: F) -> F:
         @functools.wraps(function)
@@ -47,9 +47,10 @@ def in_scope(name: str) -> Callable[[F], F]:
 
 
 class Block:
-    """A branch or a body that has been traced: its result, and the variables it changed.
+    """A branch or a loop body that has been traced: its result, and the variables it has assigned.
 
-    `shapes` are those of the inputs, where they are not known from outside: None for a size that each call finds out.
+    `shapes` are the shapes of the inputs, where they differ from those outside: None for a size that each call
+    determines.
     """
 
     def __init__(
@@ -77,17 +78,17 @@ class Block:
             self.result = function(*self.inputs[int(iteration) :])
         states = [s for s in self.graph.variables.values() if not is_local_to(s.variable, self.graph)]
         self.assigned = [s.variable for s in states if s.assigned]
-        for state in states:  # tapes outside watch what is read here
+        for state in states:  # outer tapes watch the variables that are read here
             notice_reading(state.variable)
 
     def outputs(self) -> list[Any]:
-        """The leaves of the result as tensors; None stays."""
+        """The leaves of the result as tensors; None stays None."""
         with tracing(self.graph), stack.use_recorders((self.trace,)):
             leaves = [None if leaf is None else _converted(leaf) for leaf in nest.flatten(self.result, True)]
             return [None if leaf is None else self._own(leaf) for leaf in leaves]
 
     def _own(self, tensor: Tensor) -> Tensor:
-        """A tensor from outside that is returned as it is: the same tensor, as a value of this graph."""
+        """A tensor from outside that is returned unchanged: the same tensor, as a value of this graph."""
         if type(tensor.array) is not Symbolic or tensor.array.graph is self.graph:
             return tensor
         inside = Tensor()
@@ -95,7 +96,7 @@ class Block:
         return inside
 
     def reading(self, variable: Variable) -> Tensor:
-        """What a variable is at the end of the block."""
+        """The value of a variable at the end of the block."""
         with tracing(self.graph), stack.use_recorders((self.trace,)):
             return self._own(state_in(variable, self.graph).reading)
 
@@ -109,7 +110,7 @@ def _converted(leaf: Any) -> Tensor:
 
 
 def carried_variables(block: Block) -> tuple[list[tuple[Tensor, Tensor]], list[Variable]]:
-    """Variables that a body assigns to go round with the loop: the tensor inside and the one outside of each."""
+    """Make the variables that a body assigns loop-carried: for each, the tensor inside and the one outside."""
     pairs = []
     for variable in block.assigned:
         read = block.graph.variables[variable.uid].read
@@ -121,13 +122,14 @@ def carried_variables(block: Block) -> tuple[list[tuple[Tensor, Tensor]], list[V
 
 
 Axes = list[tuple[int, ...]]
-"""Axes of each value that a loop carries."""
+"""Axes of each loop-carried value."""
 
 
 def check_carry(before: Sequence[Tensor], after: Sequence[Any], changing: Axes = [], free: Axes = []) -> Axes:  # noqa: B006 - nothing writes to them
-    """A loop must return as many values as it takes, of the same dtypes, and shapes but for `changing` axes.
+    """Check that a body returns what it takes: as many values, with the same dtypes, and shapes except in `changing`
+    axes.
 
-    The axes that change then; an error where they are not `free` to.
+    Returns the axes that change; raises an error for those that are not `free` to.
     """
     if len(before) != len(after):
         raise ValueError(f"The loop has {len(before)} variables, but its body returned {len(after)} values.")
@@ -158,7 +160,7 @@ def check_carry(before: Sequence[Tensor], after: Sequence[Any], changing: Axes =
 
 
 def without_outputs(program: Program, used: Sequence[bool]) -> tuple[Program, list[int]]:
-    """A program with some of its outputs, and which of the captured operands it still needs."""
+    """A program with only some of its outputs, and the positions of the captured operands that it still needs."""
     smaller = program.with_outputs([out for out, wanted in zip(program.outputs, used, strict=True) if wanted])
     before = [f for f in program.feeds if not program.is_explicit(f)]
     after = {id(f.symbol) for f in smaller.feeds}
@@ -166,9 +168,9 @@ def without_outputs(program: Program, used: Sequence[bool]) -> tuple[Program, li
 
 
 def zeros_like_symbol(symbol: Symbolic, lead: tuple[int, ...] = ()) -> Any:
-    """Zeros of a symbol's shape and dtype, after some axes; they take no memory where the shape is known.
+    """Zeros with a symbol's shape and dtype, after leading axes; of known shape, they take no memory.
 
-    Sizes that another branch finds out are 0.
+    Sizes that only another branch computes are 0.
     """
     graph = current_graph()
     shape = (*lead, *symbol.shape)
@@ -179,13 +181,13 @@ def zeros_like_symbol(symbol: Symbolic, lead: tuple[int, ...] = ()) -> Any:
 
 
 def add_node(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
-    """Add a node to the graph that is being traced: its outputs, as a tuple even if there is one."""
+    """Add a node to the graph that is being traced; return its outputs, always as a tuple."""
     found = call(name, args, attrs)
     return found if type(found) is tuple else (found,)
 
 
 def iteration_number() -> Tensor:
-    """The number of the iteration that is being traced."""
+    """The index of the iteration that is being traced."""
     graph = current_graph()
     assert graph is not None
     return wrap(graph.iteration)

@@ -1,4 +1,4 @@
-"""Branches: a program chooses one of several blocks when it runs; the derivative is a branch again."""
+"""Branches: a program runs one of several blocks; the derivative is a branch as well."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> 
 
 
 def switch(chosen: Tensor, functions: Sequence[Callable[[], Any]], names: Sequence[str]) -> Any:
-    """The result of one of several functions, by number; a number that is too large means the last one."""
+    """The result of one of several functions, chosen by index; an index out of range means the last one."""
     blocks = [Block(name, function, ()) for name, function in zip(names, functions, strict=True)]
     outputs = [block.outputs() for block in blocks]
     _check_alike(blocks, outputs, names)
@@ -109,7 +109,7 @@ def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: S
 
 
 def _switched(chosen: Tensor, traced: Sequence[Traced]) -> list[Tensor]:
-    """One node and one record for several traced branches."""
+    """Add one node and one record for several traced branches."""
     uids = tuple(sorted({uid for t in traced for uid in t.captured}))
     derivatives = [t.derivative(tracked_inputs(t)) for t in traced]
     shares = [d.residuals for d in derivatives]
@@ -117,7 +117,7 @@ def _switched(chosen: Tensor, traced: Sequence[Traced]) -> list[Tensor]:
     for number, t in enumerate(traced):
         results = [out.array for out in t.outputs]
         with tracing(t.graph):
-            for other, residuals in enumerate(shares):  # of the branches that did not run there are zeros
+            for other, residuals in enumerate(shares):  # zeros in place of the residuals of branches that did not run
                 results += [r.symbol if other == number else zeros_like_symbol(r.symbol) for r in residuals]
         programs.append(Program(t.graph, t.symbols, results))
     outputs = [wrap(value) for value in _branch_node(chosen.array, programs)]
@@ -134,13 +134,13 @@ def _branch_node(chosen: Any, programs: Sequence[Program]) -> list[Any]:
         "splits": tuple(map(len, others)),
         "dce": _dce_switch,
     }
-    if type(chosen) is not Symbolic:  # known while tracing: that branch alone
+    if type(chosen) is not Symbolic:  # known while tracing: only that branch
         return list(call("inline", tuple(programs[int(chosen)].operands(())), {"program": programs[int(chosen)]}))
     return list(call("switch", (chosen, *[x for share in others for x in share]), attrs))
 
 
 def _dce_switch(node: Node, used: Sequence[bool]) -> Node:
-    """The same branches, without unused results."""
+    """The same branches, without unused outputs."""
     chosen, *operands = node.args
     branches = [without_outputs(program, used) for program in node.attrs["branches"]]
     remaining = iter(operands)
@@ -163,7 +163,7 @@ def _vjp_switch(
     derivatives: list[Derivative],
     count: int,
 ) -> list[Any]:
-    """The derivative of whichever branch ran, as a branch of its own; None where no branch depends on an input."""
+    """The gradients of the branch that ran, computed in a branch; None for inputs that no branch depends on."""
     rows, cotangents, batched_again = as_tensors(cotangents)
     lead = () if rows is None else (rows,)
     shapes = dict(zip(_captured(derivatives), needs, strict=True))
@@ -202,12 +202,12 @@ def _vjp_switch(
 
 
 def outputs_of(derivative: Derivative) -> list[Tensor]:
-    """What the first program of a branch returns: its outputs, and residuals."""
+    """The outputs of the forward program of a branch, and its residuals."""
     return [*derivative.traced.outputs, *[residual_tensor(r) for r in derivative.residuals]]
 
 
 def _in_shape(cotangent: Any, output: Tensor, lead: tuple[int, ...]) -> Any:
-    """A cotangent in the shape that a result has in a branch, where other branches return other shapes."""
+    """Reshape a cotangent to the shape of an output of one branch, if branches return different shapes."""
     shape = (*lead, *output.array.shape)
     graph = current_graph()
     if cotangent is None or graph is None or is_known_shape(cotangent.array.shape):
@@ -218,7 +218,7 @@ def _in_shape(cotangent: Any, output: Tensor, lead: tuple[int, ...]) -> Any:
 
 
 def _jvp_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
-    """The tangents of whichever branch ran: each branch runs again, with tangents."""
+    """The tangents of the branch that ran: each branch runs again, with tangents."""
     derivatives, count = attrs["derivatives"], attrs["count"]
     rows, given, batched_again = as_tensors(list(given))
     lead = () if rows is None else (rows,)
@@ -233,7 +233,7 @@ def _jvp_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: An
             outputs, residuals = derivative.traced.with_residuals([], again)
             found = again.tangents(_by_branch(derivative, directions), residuals, derivative.residuals, rows)
             mine = dict(zip((*range(count), *range(start, end)), found, strict=True))
-            like = [*outputs, *alike[count:]]  # branches may return other shapes
+            like = [*outputs, *alike[count:]]  # branches may return different shapes
             return [wrap(zeros_like_symbol(like[i].array, lead)) if mine.get(i) is None else mine[i] for i in there]
 
         return tangents
@@ -247,7 +247,7 @@ def _jvp_switch(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: An
 
 
 def _shares(derivatives: Sequence[Derivative], count: int) -> Iterator[tuple[Derivative, int, int]]:
-    """Which of the outputs are the residuals of each branch: the first of them, and the one after the last."""
+    """For each branch, the range of its residuals among the outputs: start and end."""
     start = count
     for derivative in derivatives:
         yield derivative, start, start + len(derivative.residuals)
@@ -255,12 +255,12 @@ def _shares(derivatives: Sequence[Derivative], count: int) -> Iterator[tuple[Der
 
 
 def _captured(derivatives: Sequence[Derivative]) -> list[int]:
-    """The inputs of the record of a branch."""
+    """The uids of the inputs of the record of a branch."""
     return sorted({uid for derivative in derivatives for uid in derivative.traced.captured})
 
 
 def _by_branch(derivative: Derivative, values: dict[int, Any]) -> list[Any]:
-    """Values of the inputs of the record, for those of one branch."""
+    """The values of one branch's inputs, from those of the record."""
     return [values.get(uid) for uid in derivative.traced.inner_uids()]
 
 

@@ -8,7 +8,9 @@ from gradtape._src.tensor import Tensor
 
 
 def check_truth(tensor: Tensor, message: str, op: str) -> None:
-    """A condition that is not boolean is refused when the program runs, in TensorFlow: the error is of that class."""
+    """Check that a condition is boolean. TensorFlow checks it when the program runs, and raises an
+    error of that class.
+    """
     if not tensor.dtype.is_bool:
         raise errors.refused_value(f"{message.format(tensor.dtype.name)}. Use tf.cast.", op)
 

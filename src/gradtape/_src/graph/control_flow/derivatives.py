@@ -1,4 +1,4 @@
-"""What the derivatives of branches and loops have in common."""
+"""Functions that the derivatives of branches and loops have in common."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradtape._src.tensor import Tensor, is_differentiable
 
 
 def tracked_inputs(traced: Traced) -> tuple[int, ...]:
-    """The inputs of a block that are tracked."""
+    """The positions of a block's inputs that are tracked."""
     recorders = active_recorders()
     own = [i for i, t in enumerate(traced.inputs) if is_differentiable(t.array)]
     captured = [i for i, uid in enumerate(traced.captured) if tracked_shape(uid, recorders) is not None]
@@ -27,13 +27,13 @@ def tracked_inputs(traced: Traced) -> tuple[int, ...]:
 
 
 def as_tensors(cotangents: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:
-    """Cotangents (or tangents) as tensors; of a batch, with an axis for the rows: see `unbatched`."""
+    """Cotangents (or tangents) as tensors; batches get a leading axis: see `unbatched`."""
     rows, cotangents, batched_again = unbatched(cotangents)
     return rows, [None if ct is None else as_tensor(ct) for ct in cotangents], batched_again
 
 
 def dense(value: Any) -> Any:
-    """A cotangent without sparse rows: a program has dense tensors only."""
+    """A sparse cotangent as a dense one: programs have only dense tensors."""
     return value.dense() if type(value) is SparseCotangent else value
 
 
@@ -43,7 +43,7 @@ def residual_tensors(derivative: Derivative) -> list[Tensor]:
 
 
 def for_tangents(traced: Traced, wanted: tuple[int, ...]) -> Derivative:
-    """The derivative of a block for forward mode and, if the tangents are tracked, for their derivative."""
+    """The derivative of a block for forward mode, and for reverse mode if a tape tracks the tangents."""
     reverse, _ = modes_of(active_recorders())
     return traced.derivative(wanted, (), (reverse, True))
 
@@ -56,34 +56,34 @@ def with_tangents(
     residuals: Sequence[Any],
     rows: int | None,
 ) -> tuple[list[Tensor], list[Any]]:
-    """One iteration of a loop: its results, and the tangents of these and of residuals."""
+    """The results of one iteration of a loop, and the tangents of its results and residuals."""
     derivative = for_tangents(traced, wanted)
     results, saved = traced.with_residuals(values, derivative)
     return results, derivative.tangents(directions, saved, residuals, rows)
 
 
 def added(totals: Sequence[Tensor], values: Sequence[Any]) -> list[Tensor]:
-    """Each total plus the value that an iteration adds to it."""
+    """Add the values of an iteration to the totals."""
     return [total if value is None else total + widened(value) for total, value in zip(totals, values, strict=True)]
 
 
 def empty_sums(traced: Traced, captured: list[int], needs: list[Any], lead: tuple[int, ...]) -> list[Tensor]:
-    """Where the gradients of what was captured add up, in float32 if they are narrower."""
+    """Zeros to which the gradients of captured values are added, in float32 if these are narrower."""
     return [wrap(zeros((*lead, *needs[i]), sum_dtype(dtype_of_input(traced, i)))) for i in captured]
 
 
 def dtype_of_input(traced: Traced, i: int) -> Any:
-    """The dtype of the i-th input of a record; the number of the iteration is an input of the block alone."""
+    """The dtype of the i-th input of a record; the index of the iteration is an input of the block only."""
     return traced.dtype_of(traced.inner_uids()[i + 1])
 
 
 def or_zeros(ct: Any, lead: tuple[int, ...], like: Tensor) -> Tensor:
-    """A cotangent (or tangent); zeros of the shape of `like` if there is none."""
+    """A cotangent (or tangent); zeros with the shape of `like` instead of None."""
     return wrap(zeros((*lead, *like.array.shape), like.array.dtype)) if ct is None else ct
 
 
 def rows_inside(ct: Tensor) -> Tensor:
-    """The axis of a batch behind the axis of a loop."""
+    """Move the batch axis behind the axis of a loop."""
     swapped: Tensor = array.transpose(ct, perm=(1, 0, *range(2, len(ct.array.shape))))
     return swapped
 

@@ -1,8 +1,8 @@
-"""Loops that carry values whose shapes change from one iteration to the next. They run on NumPy.
+"""Loops whose carried values change their shapes between iterations. They run on NumPy.
 
-What the derivative needs of each iteration has another shape in each of them. It is kept as a ragged stack: the values
-of all iterations one after the other in one axis, and the shape of each. The derivative is a loop in the other
-direction, which takes rows of such stacks, and carries cotangents whose shapes change.
+The residuals of each iteration have other shapes, too. They are stored as a ragged stack: the values of all iterations,
+concatenated along one axis, and their shapes. The derivative is a loop in the opposite direction, which takes rows of
+such stacks, and carries cotangents whose shapes change.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from gradtape._src.graph.traced import Traced
 from gradtape._src.tensor import Tensor, is_differentiable
 
 Sizes = tuple[Any, ...]
-"""A shape: None for what changes from one iteration to the next."""
+"""A shape, with None for sizes that change between iterations."""
 
 
 class RaggedStack(NamedTuple):
-    """A value for each iteration: all of them one after the other in the last axis of `flat`, and the shape of each.
+    """A value for each iteration: all of them concatenated along the last axis of `flat`, and the shape of each.
 
-    `like` is what all shapes have in common. Axes of `flat` in front of the last one belong to every value.
+    `like` is what their shapes have in common. The leading axes of `flat` belong to every value.
     """
 
     flat: Tensor
@@ -47,15 +47,15 @@ class RaggedStack(NamedTuple):
 
     @property
     def lead(self) -> Sizes:
-        """The axes that belong to every value."""
+        """The leading axes, which belong to every value."""
         return tuple(self.flat.array.shape[:-1])
 
 
 class DynamicLoop(NamedTuple):
-    """A traced loop. It ends when `test` says so or, where there is none, after a number of iterations.
+    """A traced loop. It ends when `test` is false or, without a test, after a given number of iterations.
 
-    leads    for each result beside what is carried: the axes in front that have one size in all iterations
-    changing for each value that is carried: the axes whose sizes change
+    leads    for each stacked output: the leading axes, which have one size in all iterations
+    changing for each carried value: the axes whose sizes change
     """
 
     body: Traced
@@ -67,19 +67,19 @@ class DynamicLoop(NamedTuple):
 
 
 def known_here(shape: Sequence[Any]) -> Sizes:
-    """A shape with None for sizes of another graph, which is not in reach."""
+    """A shape with None for sizes of another graph, which are out of scope."""
     graph = current_graph()
     assert graph is not None
     return tuple([n if type(n) is int or graph.has(n) else None for n in shape])
 
 
 def changing_shape(tensor: Tensor, axes: Sequence[int]) -> Sizes:
-    """The shape of a value that a loop carries: None for the axes whose sizes change."""
+    """The shape of a carried value, with None for the axes whose sizes change."""
     return tuple([None if axis in axes else n for axis, n in enumerate(tensor.array.shape)])
 
 
 def record_loop(loop: DynamicLoop, carry: Sequence[Tensor], rows: Sequence[RaggedStack], length: Any) -> list[Any]:
-    """One node and one record for a loop: what it carries at the end, the number of iterations, and ragged stacks."""
+    """Add one node and one record for a loop: the final carry, the number of iterations, and ragged stacks."""
     derivative = loop.body.derivative(tracked_inputs(loop.body))
     tested = loop.test
     symbols = [*[t.array for t in loop.body.outputs], *[r.symbol for r in derivative.residuals]]
@@ -120,7 +120,7 @@ def record_loop(loop: DynamicLoop, carry: Sequence[Tensor], rows: Sequence[Ragge
 
 
 def _stacks(outputs: Sequence[Tensor], symbols: Sequence[Any], leads: Sequence[Sizes]) -> list[RaggedStack]:
-    """The results of a node beside what is carried, two by two."""
+    """The stacked outputs of a node, each of which takes two."""
     return [
         RaggedStack(outputs[2 * i], outputs[2 * i + 1], known_here(symbol.shape[len(lead) :]))
         for i, (symbol, lead) in enumerate(zip(symbols, leads, strict=True))
@@ -149,13 +149,13 @@ def _dce_loop(node: Node, used: Sequence[bool]) -> Node:
 
 # -- loops over rows -------------------------------------------------------------------------------------------------
 Step = Callable[[list[Tensor], list[Tensor]], tuple[list[Tensor], list[Tensor]]]
-"""What a loop makes of what it carries and of a row: the same for the next iteration, and what it gives beside it."""
+"""One step of a loop: from a carry and a row to the next carry and an output."""
 
 
 class _Rows(NamedTuple):
-    """What a loop over rows takes: stacks, how many rows there are, and whether it begins with the last one.
+    """The stacks that a loop takes rows of, the number of rows, and whether it starts with the last one.
 
-    leads  the axes in front of each value that the loop gives beside what it carries
+    leads  the leading axes of each output of a step
     """
 
     stacks: Sequence[RaggedStack]
@@ -168,7 +168,7 @@ class _Rows(NamedTuple):
 def scan(
     step: Step, carry: Sequence[Tensor], changing: Sequence[tuple[int, ...]], rows: _Rows
 ) -> tuple[list[Tensor], list[RaggedStack]]:
-    """Go through a step for each row: the last carry, and stacks of what it gave beside it."""
+    """Run a step for each row: the final carry, and the stacked outputs."""
     count = len(carry)
 
     def body(*values: Tensor) -> Any:
@@ -184,7 +184,7 @@ def scan(
 
 # -- derivatives -----------------------------------------------------------------------------------------------------
 class _Facts(NamedTuple):
-    """What a record of a loop has beside its values."""
+    """The attributes of the record of a loop."""
 
     loop: DynamicLoop
     derivative: Derivative
@@ -196,19 +196,19 @@ class _Facts(NamedTuple):
 
     @property
     def floats(self) -> list[int]:
-        """The numbers of the carried values that have derivatives."""
+        """The positions of the carried values that are differentiable."""
         return [i for i, t in enumerate(self.ends) if is_differentiable(t.array)]
 
     def of_stacks(self, values: Sequence[Any]) -> list[Any]:
-        """Of the values of all outputs, those of the stacks."""
+        """The values of the stacks, among those of all outputs."""
         return list(values[self.carried + 1 :: 2])
 
     def stack_lead(self, i: int) -> Sizes:
-        """The axes in front of the values of a stack."""
+        """The leading axes of a stack."""
         return self.loop.leads[i] if i < len(self.loop.leads) else ()
 
     def wanted(self, needs: Sequence[Any]) -> tuple[list[int], list[int]]:
-        """The rows and the captured values whose gradients are needed, by their numbers among the inputs."""
+        """The positions of the rows and of the captured values whose gradients are needed."""
         first, end = self.carried + len(self.rows), len(self.loop.body.inner_uids()) - 1
         found = [i for i in range(self.carried, end) if needs[i] is not None and i + 1 in self.derivative.wanted]
         return [i for i in found if i < first], [i for i in found if i >= first]
@@ -219,7 +219,7 @@ def _behind(axes: Sequence[int], lead: Sizes) -> tuple[int, ...]:
 
 
 def _vjp_loop(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, **attrs: Any) -> list[Any]:
-    """The loop backwards: cotangents of what was carried go round, and gradients of what was captured add up."""
+    """The loop in reverse: it carries cotangents of carried values, and sums gradients of captured ones."""
     facts = _Facts(**attrs)
     rows, cotangents, batched_again = as_tensors(cotangents)
     lead = () if rows is None else (rows,)
@@ -249,7 +249,7 @@ def _vjp_loop(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, **a
         gradients[i] = narrowed(value, dtype_of_input(body, i))
     for i, stack in zip(per_row, given, strict=True):
         gradients[i] = stack.flat
-    for i in range(len(body.inner_uids()) - 1, len(needs)):  # what only the test uses
+    for i in range(len(body.inner_uids()) - 1, len(needs)):  # those that only the test uses
         if needs[i] is not None:
             gradients[i] = wrap(zeros((*lead, *needs[i]), _dtype_in_test(facts, i)))
     return batched_again(gradients)
@@ -263,12 +263,12 @@ def _dtype_in_test(facts: _Facts, i: int) -> Any:
 
 
 def tested_alone(test: Traced, body: Traced) -> list[int]:
-    """What the test of a loop captures, and its body does not."""
+    """The values that the test of a loop captures, and its body does not."""
     return [uid for uid in test.captured if uid not in body.captured]
 
 
 def _backward_step(facts: _Facts, needs: Sequence[Any], arrived: Sequence[int], rows: int | None) -> Step:
-    """One iteration backwards. A row has the residuals, and cotangents of some stacks (by number)."""
+    """One iteration in reverse. A row has the residuals, and the cotangents of some stacks (by position)."""
     derivative, floats, carried = facts.derivative, facts.floats, facts.carried
     body = facts.loop.body
     per_row, captured = facts.wanted(needs)
@@ -295,7 +295,7 @@ def _backward_step(facts: _Facts, needs: Sequence[Any], arrived: Sequence[int], 
 
 
 def _jvp_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
-    """The loop again, with tangents of what it carries and takes."""
+    """Run the loop again, with tangents of the carry and the rows."""
     facts = _Facts(**attrs)
     rows, given, batched_again = as_tensors(list(given))
     lead = () if rows is None else (rows,)
@@ -326,11 +326,11 @@ def _jvp_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any)
 
 
 class _ForwardStep:
-    """One iteration with tangents: what it carries, their tangents, and tangents of the stacks which have some."""
+    """One iteration with tangents: the next carry, its tangents, and tangents of the stacks that have any."""
 
     def __init__(self, facts: _Facts, given: Sequence[Any], moving: Sequence[int], rows: int | None) -> None:
         self._facts, self._given, self._moving, self._rows = facts, given, moving, rows
-        self.there: list[int] = []  # the stacks that have tangents, by number
+        self.there: list[int] = []  # the positions of stacks that have tangents
 
     def __call__(self, *values: Tensor) -> list[Tensor]:
         facts, lead = self._facts, () if self._rows is None else (self._rows,)
@@ -351,7 +351,7 @@ class _ForwardStep:
 
 
 def _same_test(test: Traced, carry: Sequence[Tensor], changing: Sequence[tuple[int, ...]], carried: int) -> Traced:
-    """The test of a loop, for one that carries tangents, too."""
+    """The test of a loop, for a loop that carries tangents as well."""
 
     def goes_on(*values: Tensor) -> Tensor:
         result: Tensor = test([iteration_number(), *values[:carried]], False)[0]

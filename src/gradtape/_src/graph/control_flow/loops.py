@@ -1,7 +1,7 @@
 """Loops whose length is known only when the program runs.
 
-The derivative goes back one iteration at a time. What the loop carried is saved every so many iterations, in bounded
-memory; the iterations between are computed again.
+The derivative runs in reverse, one iteration at a time. The carry is saved every few iterations, in bounded memory, and
+the iterations in between are recomputed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, store
 
 _KEPT_BYTES = 2**26
-"""How much memory a loop of unknown length may use to remember what it carried."""
+"""The memory in which a loop of unknown length may save its carry."""
 
 
 @in_scope("while")
@@ -76,11 +76,11 @@ def while_loop(
     maximum_iterations: Any = None,
     invariants: Sequence[Any] | None = None,
 ) -> Any:
-    """Call `body` on the loop's variables as long as `test` of them holds, when the program runs.
+    """Call `body` on the loop variables while `test` returns true for them, when the program runs.
 
-    Its derivative goes back one iteration at a time. What was carried is kept every so many iterations, in bounded
-    memory; what is needed between is computed again. `invariants` are shapes of the variables, None for those without
-    one: a size that is None there may change, and so may one that is not known while tracing.
+    The derivative runs in reverse, one iteration at a time. The carry is saved every few iterations, in bounded memory,
+    and recomputed in between. `invariants` are shapes of the variables, None for those without one: a size that is None
+    there may change, and so may one that is unknown while tracing.
     """
     limit, most = _limit(maximum_iterations)
     flat = [convert(leaf) for leaf in nest.flatten(loop_vars, True)]
@@ -117,7 +117,7 @@ def while_loop(
 def _recorded(
     condition: Traced, body: Traced, carry: Sequence[Tensor], limit: int | None, changing: Sequence[tuple[int, ...]]
 ) -> list[Any]:
-    """The results of a loop: as one of changing shapes, of a length that tracing finds out, or of any length."""
+    """Record a loop with changing shapes, with a length that is known while tracing, or with unknown length."""
     if any(changing):
         return record_loop(DynamicLoop(body, condition, tuple(changing), limit=limit), carry, (), None)
     iterations, counted = trip_count(condition, body, carry, limit)
@@ -129,9 +129,9 @@ def _recorded(
 def traced_body(
     body: Callable[..., Any], carry: Sequence[Tensor], invariants: Sequence[Any] | None
 ) -> tuple[Block, list[Any], list[tuple[int, ...]]]:
-    """The body of a loop with what it returns and, for each value, the axes whose sizes change.
+    """Trace the body of a loop: the block, its results and, for each value, the axes whose sizes change.
 
-    It is traced with the sizes that the first iteration finds and, where they change and may, again without them.
+    It is traced with the sizes of the first iteration and, if they change and may, again with unknown sizes.
     """
     free = _free_axes(carry, invariants)
     changing: list[tuple[int, ...]] = [()] * len(carry)
@@ -144,7 +144,7 @@ def traced_body(
         except Exception as error:
             if changing == free or is_interrupt(error) or not allows_dynamic_shapes():
                 raise
-            after = free  # the code does not fit the first sizes
+            after = free  # the code does not fit the sizes of the first iteration
         if after == changing:
             return block, outputs, changing
         seeds.restore(before)
@@ -152,7 +152,7 @@ def traced_body(
 
 
 def _free_axes(carry: Sequence[Tensor], invariants: Sequence[Any] | None) -> list[tuple[int, ...]]:
-    """For each value that a loop carries, the axes whose sizes may change."""
+    """For each carried value, the axes whose sizes may change."""
     free = []
     for i, tensor in enumerate(carry):
         invariant = None if invariants is None or invariants[i] is None else TensorShape(invariants[i])
@@ -163,7 +163,7 @@ def _free_axes(carry: Sequence[Tensor], invariants: Sequence[Any] | None) -> lis
 
 
 def _flat_result(result: Any, loop_vars: Any, like: Sequence[Tensor]) -> list[Tensor]:
-    """The values that a body returned, as tensors: one for each variable of the loop."""
+    """The values that a body returned, as tensors: one for each loop variable."""
     if not isinstance(result, (list, tuple)) or len(result) != len(loop_vars):
         result = [result]
     nest.assert_same_structure(list(loop_vars), list(result), check_types=False, expand_composites=True)
@@ -174,7 +174,7 @@ def _flat_result(result: Any, loop_vars: Any, like: Sequence[Tensor]) -> list[Te
 
 
 def abstract_eval(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
-    """What a body makes of its variables when nothing is known of them; what it computes is thrown away."""
+    """The result of a body when nothing is known of its variables; the ops that it adds are discarded."""
     outer = current_graph()
     assert outer is not None
     graph = Graph("abstract_eval", outer=outer)
@@ -189,7 +189,7 @@ def abstract_eval(body: Callable[..., Any], loop_vars: Sequence[Any]) -> Any:
 
 
 def _limit(maximum: Any) -> tuple[int | None, Tensor | None]:
-    """How many iterations there are at most: as a number or, where only the program knows it, as a tensor."""
+    """The maximum number of iterations: as an int or, if only the program knows it, as a tensor."""
     if maximum is None:
         return None, None
     most = scalar(convert(maximum))
@@ -199,7 +199,7 @@ def _limit(maximum: Any) -> tuple[int | None, Tensor | None]:
 
 
 def _slots(carry: Sequence[Tensor], limit: int | None) -> int:
-    """How many iterations a loop of unknown length keeps: an even number, because half of them are freed when full."""
+    """The number of carries that a loop saves: an even number, because half of them are freed when all are used."""
     slots = max(16, min(4096, _KEPT_BYTES // max(carried_bytes(carry), 1)))
     if limit is not None:
         slots = max(1, min(slots, limit))
@@ -207,9 +207,9 @@ def _slots(carry: Sequence[Tensor], limit: int | None) -> int:
 
 
 def _record_loop(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: int | None, slots: int) -> list[Tensor]:
-    """One node and one record for a loop that ends when a test says so.
+    """Add one node and one record for a loop that ends when a test is false.
 
-    What it carries at the end, the number of iterations, and what was kept: every how many iterations, and the values.
+    Its outputs are the final carry, the number of iterations, the stride of the saved carries, and the saved carries.
     """
     program = Program(traced.graph, traced.symbols, [t.array for t in traced.outputs])
     condition = Program(test.graph, test.symbols, [t.array for t in test.outputs])
@@ -240,7 +240,7 @@ def _record_loop(test: Traced, traced: Traced, carry: Sequence[Tensor], limit: i
 
 
 def _dce_loop(node: Node, used: Sequence[bool]) -> Node:
-    """The same loop, which saves nothing if no derivative is needed."""
+    """The same loop, which saves nothing if no derivative needs it."""
     count = node.attrs["carried"] + 1
     if any(used[count:]):
         return node
@@ -260,13 +260,13 @@ def _vjp_loop(
     carried: int,
     **_: Any,
 ) -> list[Any]:
-    """The loop backwards, from the last iteration to the first."""
+    """The loop in reverse, from the last iteration to the first."""
     rows, cotangents, batched_again = as_tensors(cotangents)
     lead = () if rows is None else (rows,)
     iterations, stride, kept = as_tensor(iterations), as_tensor(stride), tuple(map(as_tensor, kept))
     derivative = traced.derivative(wanted)
     floats = [i for i in range(carried) if is_differentiable(traced.outputs[i].array)]
-    inside = carried + len(traced.captured)  # what follows is used by the test alone
+    inside = carried + len(traced.captured)  # further inputs are used by the test alone
     captured = [i for i in range(carried, inside) if needs[i] is not None and i + 1 in wanted]
     start = [or_zeros(cotangents[i], lead, traced.outputs[i]) for i in floats]
     sums = empty_sums(traced, captured, needs, lead)
@@ -285,7 +285,7 @@ def _vjp_loop(
             cts[i] = ct
         found = [dense(g) for g in derivative.gradients(cts, shapes, residuals, rows)]
         new = {i: or_zeros(found[i + 1], lead, traced.inputs[i + 1]) for i in floats}
-        for i, ct in of_slots:  # a second derivative has cotangents of what was saved, too
+        for i, ct in of_slots:  # in a second derivative, saved carries have cotangents, too
             new[i] = new[i] + _of_slot(ct, slot, math.equal(slot * stride, iteration), len(lead))
         totals = added(values[len(floats) :], [found[i + 1] for i in captured])
         return [iteration - 1, *[new[i] for i in floats], *totals]
@@ -301,7 +301,7 @@ def _vjp_loop(
 
 
 def _recomputed(traced: Traced, iteration: Tensor, slot: Tensor, stride: Tensor, kept: Sequence[Tensor]) -> Any:
-    """The inputs of the body at an iteration, from the nearest ones that were saved."""
+    """The carry at an iteration, recomputed from the last one that was saved before it."""
 
     def forward(number: Tensor, *values: Tensor) -> list[Tensor]:
         return [number + 1, *traced([number, *values], False)]
@@ -311,14 +311,14 @@ def _recomputed(traced: Traced, iteration: Tensor, slot: Tensor, stride: Tensor,
 
 
 def _of_slot(ct: Tensor, slot: Tensor, was_saved: Tensor, axis: int) -> Tensor:
-    """The cotangent of a saved value, for the iteration that saved it; zeros for the others."""
+    """The cotangent of a saved carry for the iteration that saved it; zeros for the others."""
     share = index.take(ct, slot, axis=axis, batch_dims=0)
     chosen: Tensor = math.where(was_saved, share, wrap(np.zeros((), share.array.dtype)))
     return chosen
 
 
 def _jvp_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
-    """The loop again, with tangents of what it carries: as many iterations, and as much kept."""
+    """Run the loop again, with tangents of the carry; it saves as many carries."""
     traced, test, inputs = attrs["traced"], attrs["test"], attrs["inputs"]
     rows, given, batched_again = as_tensors(list(given))
     lead = () if rows is None else (rows,)
@@ -352,7 +352,7 @@ def _jvp_loop(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any)
 
 
 def _kept_outside(kept: Tensor, lead: tuple[int, ...]) -> Tensor:
-    """The axis of a batch in front of that of the slots."""
+    """Move the batch axis before the axis of saved carries."""
     return rows_outside(kept) if lead else kept
 
 

@@ -1,4 +1,4 @@
-"""Scans: loops whose length is known when they are traced; the derivative is a scan in the other direction."""
+"""Scans: loops whose length is known while tracing; the derivative is a scan in the opposite direction."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from gradtape._src.variable import store
 def scan(
     function: Callable[..., Any], carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, reverse: bool = False
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """`function(carry, row)` for each row: the last carry, and what it gave beside it, stacked.
+    """Call `function(carry, row)` for each row: the final carry, and the stacked outputs.
 
     `function` takes two lists of tensors and returns two lists.
     """
@@ -84,7 +84,7 @@ def _row_like(tensor: Tensor) -> Tensor:
 def _bounds(
     traced: Traced, carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, counted: dict[int, Interval]
 ) -> dict[int, Interval]:
-    """What is known of integers that a loop hands to its body: the number of the iteration, rows, and counters."""
+    """The known intervals of integers in a loop's body: the index of the iteration, rows, and counters."""
     symbols = [t.array for t in traced.inputs]
     given = {id(symbols[1 + i]): interval for i, interval in counted.items()}
     if not is_dimension(length) and length > 0:
@@ -104,7 +104,7 @@ def record_scan(
     reverse: bool,
     counted: dict[int, Interval] = {},  # noqa: B006 - nothing writes to it
 ) -> list[Tensor]:
-    """One node and one record for a loop over rows."""
+    """Add one node and one record for a loop over rows."""
     derivative = traced.derivative(tracked_inputs(traced))
     if not all(None not in known_here(r.symbol.shape) for r in derivative.residuals):
         return _record_ragged(traced, carry, rows, length, reverse)
@@ -136,7 +136,7 @@ def record_scan(
 def _record_ragged(
     traced: Traced, carry: Sequence[Tensor], rows: Sequence[Tensor], length: int, reverse: bool
 ) -> list[Tensor]:
-    """The same where what the derivative needs has another size in each iteration: values in the mask of a row, say."""
+    """The same if residuals have different sizes in each iteration: values selected by the mask of a row, say."""
     count = len(carry)
     beside = len(traced.outputs) - count
     loop = DynamicLoop(traced, None, ((),) * count, ((),) * beside, reverse=reverse)
@@ -158,7 +158,7 @@ def _as_stack(rows: Tensor, length: int) -> RaggedStack:
 
 
 def _dce_scan(node: Node, used: Sequence[bool]) -> Node:
-    """The same loop, without unused stacked results."""
+    """The same loop, without unused stacked outputs."""
     carried, scanned = node.attrs["carried"], node.attrs["scanned"]
     kept = [True] * carried + list(used[carried:])
     if all(kept):
@@ -181,14 +181,14 @@ def _vjp_scan(
     reverse: bool,
     **_: Any,
 ) -> list[Any]:
-    """The loop backwards: cotangents of what was carried go round, and gradients of what was captured add up."""
+    """The loop in reverse: it carries cotangents of carried values, and sums gradients of captured ones."""
     rows, cotangents, batched_again = as_tensors(cotangents)
     traced = derivative.traced
     lead = () if rows is None else (rows,)
     symbols = traced.outputs
     floats = [i for i in range(carried) if is_differentiable(symbols[i].array)]
     stacked = [i for i in range(carried, len(cotangents)) if cotangents[i] is not None]
-    explicit = len(traced.inputs) - 1  # the number of the iteration is no input of the record
+    explicit = len(traced.inputs) - 1  # the index of the iteration is not an input of the record
     captured = [i for i in range(explicit, len(needs)) if needs[i] is not None and i + 1 in derivative.wanted]
     per_row = [i for i in range(carried, explicit) if i + 1 in derivative.wanted and needs[i] is not None]
     start = [or_zeros(cotangents[i], lead, symbols[i]) for i in floats]
@@ -222,7 +222,7 @@ def _vjp_scan(
 
 
 def _jvp_scan(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
-    """The loop again, with tangents of what it carries and takes."""
+    """Run the loop again, with tangents of the carry and the rows."""
     derivative, inputs, carried = attrs["derivative"], attrs["inputs"], attrs["carried"]
     rows, given, batched_again = as_tensors(list(given))
     lead = () if rows is None else (rows,)

@@ -1,4 +1,4 @@
-"""How many iterations a loop makes, where counters alone decide it: then the loop is a scan."""
+"""The number of iterations of a loop that only counters control: such a loop becomes a scan."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gradtape._src.tensor import Tensor
 
 _SIMULATED = 20_000
 _SCANNED_BYTES = 2**28
-"""Up to how many iterations, and how much memory for what they carry, a loop is taken for one of known length."""
+"""The memory for the carries of all iterations up to which a loop is treated as one of known length."""
 
 _GUESSED_BYTES = 2**20
-"""What is taken for the size of tensors with unknown dimensions."""
+"""The assumed size of tensors with unknown dimensions."""
 
 
 def trip_count(
     test: Traced, body: Traced, carry: Sequence[Tensor], limit: int | None
 ) -> tuple[int | None, dict[int, Interval]]:
-    """How many iterations a loop makes, if tracing can tell: when its test depends on counters alone.
+    """The number of iterations of a loop whose test depends on counters alone; otherwise None.
 
-    Also between which values each of the counters is, by its position among what is carried.
+    Also the interval of each counter, by its position in the carry.
     """
     condition = Program(test.graph, test.symbols, [t.array for t in test.outputs])
     updates = _updates(condition, body)
@@ -38,12 +38,12 @@ def trip_count(
     most = min(_SIMULATED, _SCANNED_BYTES // max(carried_bytes(carry), 1))
     try:
         return _simulated(condition, updates, carry, most, limit)
-    except (AttributeError, ValueError, TypeError):  # a function that only programs have
+    except (AttributeError, ValueError, TypeError):  # a function that exists only in programs
         return None, {}
 
 
 def _updates(condition: Program, body: Traced) -> dict[int, Program]:
-    """Of each value that the condition depends on, directly or through others, the program that updates it."""
+    """The programs that update the values that a condition depends on, directly or through others."""
     updates: dict[int, Program] = {}
     pending = {number - 1 for number in condition.explicit() if number}
     while pending:
@@ -56,7 +56,7 @@ def _updates(condition: Program, body: Traced) -> dict[int, Program]:
 def _simulated(
     condition: Program, updates: dict[int, Program], carry: Sequence[Tensor], most: int, limit: int | None
 ) -> tuple[int | None, dict[int, Interval]]:
-    """Run the counters of a loop on NumPy: the number of iterations, unless there are too many, and the bounds."""
+    """Run the counters of a loop on NumPy: the number of iterations, None if it is too large, and their intervals."""
     others = {i: program.others() for i, program in updates.items()}
     captured = condition.others()
     values = {i: carry[i].array for i in updates}
@@ -78,6 +78,6 @@ def _simulated(
 
 
 def carried_bytes(carry: Sequence[Tensor]) -> int:
-    """The memory that one iteration of a loop carries."""
+    """The size of the carry in bytes."""
     size = sum(t.array.size * t.array.dtype.itemsize for t in carry)
     return _GUESSED_BYTES if is_dimension(size) else size

@@ -52,7 +52,7 @@ class Division:
 
     def apply(self, second: BackwardProgram) -> None:
         """Let a second program compute again what the first one does not return."""
-        graph, first = second.traced.graph, second.first.graph
+        graph, first = second.traced.graph, second.primal.graph
         for part in self.parts:
             found = [(symbol, value) for symbol, value in _residual_feeds(graph, first) if id(value) in part.replaced]
             if not found:

@@ -1,12 +1,12 @@
-"""Formulas that are recognised while they are recorded, and run as one operation.
+"""Formulas that are recognised while they are recorded, and replaced by one op.
 
     attention.py  softmax(q k' + mask) v
     norms.py      layer and RMS normalization
     losses.py     the cross entropy of a projection to many classes
     products.py   parts of a product
 
-All look at what an op's operands were computed from (`sources.py`). Functions that are traced and lazy arrays share
-them; elsewhere nothing is looked at.
+They match the ops that an op's operands were computed by (`sources.py`), in traced functions and lazy arrays alike.
+Eager code is not searched.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gradtape._src.graph.rewrites import attention, losses, norms, products
 
 
 def register() -> None:
-    """Let these ops look for formulas."""
+    """Register the rewrites with their ops."""
     for name in ("einsum", "matmul"):
         register_rewrite(name, attention.instead)
     for name in ("divide", "multiply"):

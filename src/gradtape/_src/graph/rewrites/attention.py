@@ -1,12 +1,12 @@
-"""Recognises attention that is written out.
+"""Recognise attention that is written as separate ops.
 
-Tutorials and papers write attention as two products with a softmax between them. A GPU has one operation for the three,
-which never writes the weights of all pairs of positions. At the second product, what its first operand was computed
-from is known: if that is a softmax of a product, scaled and perhaps masked, the primitive `attention` takes its place.
-Ops that only the weights needed are then unused, and not in the program.
+Tutorials and papers write attention as two products with a softmax in between. A GPU has one operation for all three,
+which never stores the weights of all pairs of positions. At the second product, the ops that computed its first operand
+are known: if it is the softmax of a product, scaled and perhaps masked, the primitive `attention` replaces it. Ops that
+computed only the weights are then unused, and dropped from the program.
 
-A mask is a condition in `where`, or numbers that are added: 0, and numbers so low that nothing is left of a score in a
-softmax. A position that is forbidden everything looks at everything alike, as in the formula.
+A mask is a condition in `where`, or an added bias: 0, or a number so low that softmax gives the score no weight. A
+position whose scores are all masked attends to all values alike, as in the formula.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from gradtape._src.ops.attention import attention
 from gradtape._src.tensor import CONSTANT, Tensor
 
 FAR: dict[Any, float] = {np.dtype(np.float16): -3e4}
-"""A score so low, or lower, that nothing is left of it in a softmax, by the dtype that it is computed in."""
+"""A score that is so low that softmax gives it no weight, by the dtype of the softmax."""
 _FAR = -9.9e8  # -1e9, also rounded to bfloat16
 
 _MOVES = frozenset({"broadcast_to", "expand_dims", "getitem", "reshape", "squeeze", "transpose"})
 _SCALES = frozenset({"divide", "multiply"})
 _LAST = frozenset({"astype", "softmax", "where"})
-"""The last step to the weights."""
+"""Ops that can be the last one before the weights."""
 
 
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor | None:
-    """Attention in the place of its last product, else nothing."""
+    """Attention instead of its second product, if the formula matches."""
     if len(inputs) != 2:
         return None
     weights, values = inputs
@@ -70,11 +70,11 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor |
 
 
 class _Mask(NamedTuple):
-    """One step that makes scores so low that they do not count.
+    """One step that masks scores.
 
-    condition  holds where a score counts: an array where that is known, else a tensor
-    replaces   whether other scores are replaced, not added to
-    lowest     what they are then, at most, in the softmax
+    condition  true for scores that count: an array if it is known, else a tensor
+    replaces   whether masked scores are replaced, not added to
+    lowest     the largest value of masked scores in the softmax
     """
 
     condition: Any
@@ -83,9 +83,9 @@ class _Mask(NamedTuple):
 
 
 class _Scores(NamedTuple):
-    """The product that a softmax is of, and what happened to it on the way there; the last mask first.
+    """The product inside a softmax, and the steps in between; the last mask comes first.
 
-    zeroed  whether weights of what is forbidden were made 0 after the softmax, too
+    zeroed  whether masked weights were also set to 0 after the softmax
     """
 
     product: Call
@@ -111,11 +111,11 @@ def _attend(operands: list[Tensor], found: _Scores) -> Tensor:
 
 
 def _blind(operands: Sequence[Tensor], found: _Scores) -> Tensor:
-    """What a position sees that is forbidden everything: all values alike.
+    """The output of a position whose scores are all masked: the mean of all values.
 
-    Where low numbers were added to its scores, derivatives go on to these: with n weights of 1/n, a change of scores by
-    c changes the sum of the values v by Σ (c - mean(c)) v / n, which is here in terms of queries and keys, minus its
-    value.
+    If a bias was added to its scores, derivatives go through them: with n weights of 1/n, a change of the scores by c
+    changes the weighted sum of the values v by Σ (c - mean(c)) v / n. This term is computed from queries and keys,
+    minus its value.
     """
     queries, keys, values = operands
     columns = len(values.array.shape) - 2
@@ -133,7 +133,7 @@ def _blind(operands: Sequence[Tensor], found: _Scores) -> Tensor:
 
 
 def reduce_masks(conditions: Sequence[Tensor]) -> Tensor:
-    """Where all conditions hold."""
+    """The conjunction of all conditions."""
     first, *others = conditions
     for other in others:
         first = math.logical_and(first, other)
@@ -145,7 +145,7 @@ def _as_tensor(condition: Any) -> Tensor:
 
 
 def _may_be_blind(masks: Sequence[_Mask]) -> bool:
-    """Whether some position may be forbidden everything."""
+    """Whether the scores of some position may all be masked."""
     if not all(isinstance(mask.condition, np.ndarray) for mask in masks):
         return True
     if len(masks) == 1:
@@ -158,13 +158,13 @@ def _may_be_blind(masks: Sequence[_Mask]) -> bool:
 
 
 def _are_alike(masks: Sequence[_Mask]) -> bool:
-    """Whether all that is forbidden is equally low, by however many masks: a position that is forbidden everything
-    looks at the highest of it.
+    """Whether all masked scores are equally low, however many masks apply: otherwise a position whose scores are all
+    masked attends to the highest of them.
     """
     return len(masks) < 2 or (all(mask.replaces for mask in masks) and len({mask.lowest for mask in masks}) == 1)
 
 
-# -- from the weights back to the product ----------------------------------------------------------------------------
+# -- from the weights to the product ---------------------------------------------------------------------------------
 def _scores(path: Path, weights: Tensor) -> _Scores | None:
     call = path.call(weights, "astype", "softmax", "where")
     if call is not None and call.name == "astype":
@@ -200,7 +200,7 @@ def _scores(path: Path, weights: Tensor) -> _Scores | None:
 
 
 def _checked(found: _Scores, zeroed: Any) -> _Scores | None:
-    """The scores, if attention gives what the formula gives where everything is forbidden."""
+    """The scores, if attention gives the same result as the formula where all scores are masked."""
     masks = found.masks
     if found.zeroed:
         return found if len(masks) == 1 and _are_same(masks[0].condition, zeroed) else None
@@ -214,7 +214,7 @@ def _are_same(one: Any, other: Any) -> bool:
 
 
 def _scaled(path: Path, call: Call) -> tuple[Value, float] | None:
-    """The value and the number that it is multiplied by."""
+    """A value, and the number that it is multiplied by."""
     x, y = call.args
     if (number := path.number(y)) is not None and x.shape == call.shape:
         return (x, number) if call.name == "multiply" else (x, 1 / number) if number else None
@@ -223,7 +223,7 @@ def _scaled(path: Path, call: Call) -> tuple[Value, float] | None:
 
 
 def _masked(path: Path, call: Call, scale: float) -> tuple[Value, _Mask] | None:
-    """The scores before some were made so low that they do not count, and the mask.
+    """The scores before a mask was applied, and the mask.
 
     `scale` is what the scores are multiplied by afterwards.
     """
@@ -251,7 +251,7 @@ def _masked(path: Path, call: Call, scale: float) -> tuple[Value, _Mask] | None:
 
 
 def _condition(path: Path, value: Value) -> Any:
-    """A boolean operand: an array where it is known, else a tensor."""
+    """A boolean operand: an array if it is known, else a tensor."""
     if getattr(value.array, "dtype", None) != np.bool_:
         return None
     known = path.known(value)
@@ -263,7 +263,7 @@ def _negated(condition: Any) -> Any:
 
 
 def _allowed_once(path: Path, bias: Value, sign: int, far: float) -> tuple[Any, float] | None:
-    """The same as `_allowed`; of a lazy array once, because every layer uses the mask of a step."""
+    """Like `_allowed`, but cached for a lazy array, because every layer uses the same mask."""
     if type(bias.array) is not Lazy:
         return _allowed(path.beside(), bias, sign, far)
     known = recall(bias.array, ("allowed", sign, far))
@@ -275,7 +275,7 @@ def _allowed_once(path: Path, bias: Value, sign: int, far: float) -> tuple[Any, 
 
 
 def _allowed(path: Path, bias: Value, sign: int, far: float) -> tuple[Any, float] | None:
-    """Where numbers that are added to scores are 0, if they are as low as `far` everywhere else; and how low."""
+    """The condition that a bias is 0, if it is at most `far` everywhere else; and its largest value there."""
     known = path.known(bias)
     if known is not None:
         zero, low = _zeros_and_highest(known, sign)
@@ -302,7 +302,7 @@ def _allowed(path: Path, bias: Value, sign: int, far: float) -> tuple[Any, float
 
 
 def _zeros_and_highest(bias: np.ndarray, sign: int) -> tuple[np.ndarray, float]:
-    """Where numbers are 0, and the highest of the others times a sign."""
+    """The condition that numbers are 0, and the largest of the others, times a sign."""
 
     def find() -> tuple[np.ndarray, float]:
         zero = bias == 0
@@ -314,7 +314,7 @@ def _zeros_and_highest(bias: np.ndarray, sign: int) -> tuple[np.ndarray, float]:
 
 
 def _chosen(path: Path, call: Call, sign: int, far: float) -> tuple[Any, float] | None:
-    """The same of a choice between two numbers."""
+    """Like `_allowed`, for a choice between two numbers."""
     condition = _condition(path, call.args[0])
     x, y = [path.number(value) for value in call.args[1:]]
     if condition is None or x is None or y is None:
@@ -325,7 +325,7 @@ def _chosen(path: Path, call: Call, sign: int, far: float) -> tuple[Any, float] 
 
 
 def _truth(path: Path, value: Value) -> Any:
-    """The condition that numbers stand for which are 1 where it holds and 0 elsewhere."""
+    """The condition of numbers that are 1 where it is true, and 0 elsewhere."""
     known = path.known(value)
     if known is not None:
         is_one = known == 1
@@ -352,7 +352,7 @@ def _truth(path: Path, value: Value) -> Any:
 
 
 _JOINED = {"maximum": (np.logical_or, math.logical_or), "where": (np.logical_and, math.logical_and)}
-"""Ops on numbers that stand for conditions: what they are for conditions, known and not."""
+"""Ops on 0 and 1 as ops on conditions, for known and for computed ones."""
 
 
 def _joined(name: str, one: Any, other: Any) -> Any:
@@ -363,9 +363,9 @@ def _joined(name: str, one: Any, other: Any) -> Any:
 
 
 def _is_causal(allowed: np.ndarray, shape: Sequence[Any]) -> bool:
-    """Whether a condition says that no position sees one that comes after it, and nothing else."""
+    """Whether a condition is exactly the causal mask: no position attends to later ones."""
     rows, columns = shape[-2:]
-    if allowed.shape[-2:] != (rows, columns) or allowed.size != rows * columns:  # not the same for all in front
+    if allowed.shape[-2:] != (rows, columns) or allowed.size != rows * columns:  # differs along leading axes
         return False
     return remembered(allowed, "causal", lambda: np.array_equal(allowed.reshape(rows, columns), np.tri(rows, columns)))
 
@@ -377,7 +377,7 @@ _known_axes: dict[Any, list[Any] | None] = {}
 def _axes_of(
     first: str, first_attrs: dict[str, Any], second: str, second_attrs: dict[str, Any], ranks: tuple[int, ...]
 ) -> list[Any] | None:
-    """What `_axes` finds of two products, computed once: all layers have the same."""
+    """The result of `_axes` for two products, cached: all layers have the same."""
     key = (first, *first_attrs.items(), second, *second_attrs.items(), ranks)
     try:
         return _known_axes[key]
@@ -390,19 +390,19 @@ def _axes_of(
 
 
 def _axes(first: tuple[str, str, str] | None, second: tuple[str, str, str] | None) -> list[Any] | None:
-    """The order of queries and keys, 1 or -1; for these and the values the letters of their axes and those wanted,
-    [..., positions, features]; at last how the result is transposed.
+    """The order of queries and keys, 1 or -1; for these and the values, the letters of their axes and those of the
+    wanted order [..., positions, features]; and how the result is transposed.
     """
     if first is None or second is None:
         return None
     (q, k, scores), (shares, v, out) = first, second
     order = 1
-    if scores[-2:-1] not in q:  # the keys come first
+    if scores[-2:-1] not in q:  # the keys are the first operand
         (q, k), order = (k, q), -1
     if len(scores) < 2 or len(shares) != len(scores) or len({*shares}) != len(shares):
         return None
     same = dict(zip(shares, scores, strict=True))
-    fresh = iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ")  # not in `scores`, whose equation has small letters
+    fresh = iter("ABCDEFGHIJKLMNOPQRSTUVWXYZ")  # distinct from `scores`, whose letters are lowercase
     v, out = ["".join([same[c] if c in same else same.setdefault(c, next(fresh)) for c in term]) for term in (v, out)]
     front, row, column = scores[:-2], scores[-2], scores[-1]
     feature, value = {*q} - {*scores}, {*v} - {*scores}
@@ -433,7 +433,7 @@ def _letters(name: str, attrs: dict[str, Any], ranks: Sequence[int]) -> tuple[st
 
 
 def _arranged(x: Tensor, have: str, want: str, sizes: dict[str, Any]) -> Tensor:
-    """An operand with its axes in the order that is wanted; along those that it has not, or of length 1, repeated."""
+    """An operand with its axes in the wanted order; missing axes and axes of length 1 are broadcast."""
     order = tuple([have.index(c) for c in want if c in have])
     if order != tuple(range(len(order))):
         x = array.transpose(x, perm=order)

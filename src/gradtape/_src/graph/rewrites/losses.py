@@ -1,7 +1,7 @@
-"""Recognises the cross entropy of a projection to many classes.
+"""Recognise the cross entropy of a projection to many classes.
 
-The logits of a language model are its largest array, and their gradient another one. Where they are computed only for
-the loss, the primitive `projected_cross_entropy` computes both a block of rows at a time.
+The logits of a language model are its largest array, and their gradient is as large. If only the loss uses them, the
+primitive `projected_cross_entropy` computes both in blocks of rows.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gradtape._src.ops.projection import projected_cross_entropy
 from gradtape._src.tensor import Tensor
 
 LARGE = 2**26
-"""How many logits there are at least: with fewer, one product is faster than several."""
+"""The smallest number of logits: with fewer, one product is faster than several."""
 
 
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[Tensor, Tensor] | None:
-    """The loss of a projection in the place of the loss of its result, else nothing."""
+    """The loss of a projection instead of the loss of its result, if the formula matches."""
     logits, labels = inputs
     shape = tuple(logits.array.shape)
     if not is_known_shape(shape) or prod(shape) < LARGE or not sources.is_worthwhile(logits.array):
@@ -40,7 +40,7 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[Te
     dtype = logits.array.dtype
     static = {"adjoint": found.adjoint} if dtype == x.array.dtype else {"adjoint": found.adjoint, "dtype": dtype}
     loss: Tensor = projected_cross_entropy(x, found.w.tensor(), labels, *[b.tensor() for b in found.bias], **static)
-    slope: Tensor = run(op, inputs, attrs, rewriting=False)[1]  # for what differentiates it; else it is not computed
+    slope: Tensor = run(op, inputs, attrs, rewriting=False)[1]  # for derivatives; otherwise unused, and dropped
     path.replaced(op, inputs, attrs, [loss, slope])
     return loss, slope
 
@@ -53,7 +53,7 @@ class _Projection(NamedTuple):
 
 
 def _projection(path: Path, logits: Tensor) -> _Projection | None:
-    """The product that logits are, with or without a bias, in another shape or dtype."""
+    """The product that computed the logits, optionally with a bias, a reshape or a cast."""
     value: Value | Tensor = logits
     classes = logits.array.shape[-1]
     bias: tuple[Value, ...] = ()

@@ -1,6 +1,7 @@
-"""Recognises layer and RMS normalization that is written out.
+"""Recognise layer and RMS normalization that is written as separate ops.
 
-(x - mean) / sqrt(variance + epsilon) is a dozen passes over x with its derivative, and the primitive `standardize` two.
+(x - mean) / sqrt(variance + epsilon) and its derivative read x a dozen times, the primitive `standardize` reads it
+twice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ROOTS = frozenset({"rsqrt", "sqrt"})
 
 
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor | None:
-    """Normalized rows in the place of what is divided by their standard deviation, else nothing."""
+    """Normalized rows instead of a division by the standard deviation, if the formula matches."""
     x, y = inputs
     if op.name == "multiply" and _is_column(x.array, y.array):
         x, y = y, x
@@ -61,7 +62,7 @@ def _is_column(y: Any, x: Any) -> bool:
 
 
 def _rows(path: Path, x: Value, square: Value) -> tuple[Value, bool] | None:
-    """The rows that x and the mean of squares (or the variance) come from, and whether their mean was subtracted."""
+    """The rows that x and the mean of squares (or the variance) come from, and whether the mean was subtracted."""
     call = path.call(square, "mean", "variance")
     if call is None or not _is_by_row(call, x):
         return None
@@ -81,12 +82,12 @@ def _rows(path: Path, x: Value, square: Value) -> tuple[Value, bool] | None:
         return None
     if inner.args[0].array is x.array:
         return (x, False) if source is None else (source, True)
-    other = _centered(path, inner.args[0])  # the same difference, computed a second time
+    other = _centered(path, inner.args[0])  # the same difference, computed twice
     return (source, True) if source is not None and other is not None and other.array is source.array else None
 
 
 def _centered(path: Path, x: Value) -> Value | None:
-    """What x is, minus the mean of each row; None if it is something else."""
+    """The value whose row means were subtracted to get x; None if x is something else."""
     call = path.call(x, "subtract")
     if call is None or call.args[0].shape != x.shape:
         return None
@@ -102,5 +103,5 @@ def _is_mean_of(call: Call, x: Value) -> bool:
 
 
 def _is_by_row(call: Call, x: Value) -> bool:
-    """Whether a reduction is over the last axis, which it keeps."""
+    """Whether a reduction is over the last axis, with keepdims."""
     return call.attrs.get("axis") == (len(x.shape) - 1,) and bool(call.attrs.get("keepdims"))

@@ -1,8 +1,7 @@
-"""Parts of a product are products of parts.
+"""Compute parts of a product as products.
 
-Queries, keys and values are often one product that is split. Its parts lie in memory with gaps, so that what uses them
-copies them first; as products of their own they are whole. The rest of a program does not change: the parts of the
-weights are small beside them.
+Queries, keys and values are often one product that is split. Its parts are strided, so that ops that use them copy them
+first; separate products are contiguous. The rest of a program does not change, and the parts of the weights are small.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from gradtape._src.ops import array, linalg
 from gradtape._src.tensor import Tensor
 
 MANY = 4096
-"""The number of rows from which on parts are computed as products: below, a larger product is faster than a copy."""
+"""The number of rows from which on parts are computed as products: below, one product and a copy are faster."""
 
 SMALLEST = 256
-"""The number of columns that each part has at least: narrower products leave a part of the chip unused."""
+"""The smallest number of columns of a part: narrower products do not use the whole chip."""
 
 
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[Tensor, ...] | None:
-    """Products with parts of the weights in the place of parts of a product, else nothing."""
+    """Products with parts of the weights instead of parts of a product, if the pattern matches."""
     (whole,) = inputs
     shape = tuple(whole.array.shape)
     if attrs["axis"] != len(shape) - 1 or not is_known_shape(shape) or prod(shape[:-1]) < MANY:

@@ -1,8 +1,8 @@
-"""What a value was computed from, in a graph that is being traced and in a trace of lazy arrays alike.
+"""The ops that a value was computed by, in a graph that is being traced and in a trace of lazy arrays.
 
-A rewrite looks at the last op of a formula, and from there at the calls before it. It must not change derivatives: the
-operands that it finds are tensors with the uids that recorders know, and where a recorder knows less of the way there,
-or was told to watch a value in between, nothing is rewritten.
+A rewrite matches the last op of a formula, and searches the calls before it. It must not change derivatives: the
+operands that it finds are tensors with uids that recorders know. If a recorder lacks a record in between, or watches a
+value in between, nothing is rewritten.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from gradtape._src.tensor import CONSTANT, Tensor
 T = TypeVar("T")
 
 _FOLDED = frozenset({"astype", "divide", "multiply", "negative", "power", "reciprocal", "rsqrt", "sqrt", "square"})
-"""Ops on known numbers that are computed here: the square root of a size, for example."""
+"""Ops that are folded if their operands are known: the square root of a size, for example."""
 
 _LOOKED_AT = 2**24
-"""How many elements a constant may have whose values are looked at."""
+"""The largest number of elements of a constant whose values are read."""
 
 _RECORDS = 96
-"""How many records before the last one are searched."""
+"""The number of most recent records that are searched."""
 
 
 class Value(NamedTuple):
-    """An operand of a call: an array or a number, and the uid of the tensor that it is of."""
+    """An operand of a call: an array or a number, and the uid of its tensor."""
 
     array: Any
     uid: int
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Its shape; numbers have no axes."""
+        """Its shape; () for numbers."""
         return tuple(getattr(self.array, "shape", ()))
 
     def tensor(self) -> Tensor:
-        """A tensor that recorders take for the operand."""
+        """A tensor that recorders identify with the operand."""
         made = Tensor()
         made.array, made.uid = np.asarray(self.array) if np.isscalar(self.array) else self.array, self.uid
         return made
 
 
 class Call(NamedTuple):
-    """What computed a value."""
+    """The call that computed a value."""
 
     name: str
     args: tuple[Value, ...]
@@ -66,7 +66,7 @@ class Call(NamedTuple):
 
 
 def is_worthwhile(array: Any) -> bool:
-    """Whether programs that this array is in run on a GPU."""
+    """Whether programs with this array run on a GPU."""
     if type(array) is Lazy:
         device = array.spec.device
         return device is not None and device.platform == "gpu"
@@ -74,14 +74,14 @@ def is_worthwhile(array: Any) -> bool:
 
 
 class Path:
-    """The calls before a tensor; it remembers which values lie between."""
+    """The calls before a tensor, and the values in between that have been found."""
 
     def __init__(self) -> None:
         self._recorders = active_recorders()
         self._passed: set[int] = set()
 
     def call(self, value: Value | Tensor, *names: str) -> Call | None:
-        """What computed a value, if it is one of these ops; None where that is not known."""
+        """The call that computed a value, if it is one of these ops; otherwise, or if unknown, None."""
         array = value.array
         found = _call_of(array, names)
         if found is None:
@@ -91,11 +91,11 @@ class Path:
         return None if uids is None else Call(name, (*map(Value, args, uids),), attrs, tuple(array.shape))
 
     def beside(self) -> Path:
-        """The calls before an operand that derivatives do not pass, such as a mask."""
+        """A path for an operand that derivatives do not reach, such as a mask."""
         return Path()
 
     def _uids(self, uid: int, count: int) -> Sequence[int] | None:
-        """The uids of the operands of what computed a tensor; None where a recorder has no record of it."""
+        """The uids of the operands of the op that computed a tensor; None if a recorder has no record of it."""
         found = None
         for recorder in self._recorders:
             if uid in recorder.tracked:
@@ -107,7 +107,7 @@ class Path:
         return (CONSTANT,) * count if found is None else found
 
     def leads_back_to(self, *operands: Value | Tensor) -> bool:
-        """Whether derivatives with respect to operands go all the way along the path, for every recorder."""
+        """Whether the derivatives with respect to these operands take the whole path, for every recorder."""
         for recorder in self._recorders:
             tracked = recorder.tracked
             if not tracked.keys() >= self._passed and any(operand.uid in tracked for operand in operands):
@@ -115,7 +115,7 @@ class Path:
         return True
 
     def replaced(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], outputs: Sequence[Tensor]) -> None:
-        """Tell tapes that something else gave the outputs of an op: for the derivatives of what is inside."""
+        """Tell tapes that another op has computed these outputs, for derivatives of values in between."""
         uids = tuple([x.uid for x in outputs])
         dtypes = tuple([x.array.dtype for x in outputs])
         given = tuple([x.uid for x in inputs])
@@ -127,7 +127,7 @@ class Path:
                 recorder.rewritten.append(Rewritten(frozenset(self._passed), frozenset(uids), entry))
 
     def known(self, value: Value) -> np.ndarray | None:
-        """The numbers of a constant; None for what is computed, or is differentiated."""
+        """The value of a constant; None if it is computed or differentiated."""
         if any(value.uid in r.tracked for r in self._recorders if type(r) is not Trace):
             return None
         graph = current_graph()
@@ -136,13 +136,13 @@ class Path:
         return _folded(value.array)
 
     def number(self, value: Value) -> float | None:
-        """The number that a constant is; None if it has several, or is not known."""
+        """The value of a constant with one element; None otherwise."""
         found = self.known(value) if math.prod(value.shape) == 1 else None
         return None if found is None else float(found.reshape(()))
 
 
 def _inputs_of(uid: int, records: list[Any]) -> tuple[int, ...] | None:
-    """The uids of the inputs in the record of an output, if that was not long ago."""
+    """The uids of the inputs in the record of an output, if it is recent."""
     for record in islice(reversed(records), _RECORDS):
         if record[2] == uid:
             inputs = record[1]
@@ -160,14 +160,14 @@ def _call_of(array: Any, names: Collection[str] = ()) -> tuple[str, tuple[Any, .
 
 
 def is_result_of(array: Any, names: Collection[str]) -> bool:
-    """Whether an array was computed by one of these ops: before anything is searched for."""
+    """Whether one of these ops computed an array: a cheap test before a search."""
     if type(array) is Lazy:
         return is_lazy_result_of(array, names)
     return _call_of(array, names) is not None
 
 
 def _folded(array: Any) -> np.ndarray | None:
-    """The numbers of an array that is known, or follows from small ones that are."""
+    """The value of an array that is known, or can be folded from small ones that are."""
     found = _call_of(array)
     if found is None:
         return _constant(array)
@@ -194,7 +194,7 @@ _remembered: dict[tuple[int, Any], tuple[weakref.ref[Any], Any]] = {}
 
 
 def remembered(array: Any, key: Any, find: Callable[[], T]) -> T:
-    """What was found out about an array, which must not change: eager code uses a mask in every step."""
+    """Cache what `find` returns for an array that does not change: eager code uses a mask in every step."""
     found = recall(array, key)
     if found is None:
         if len(_remembered) > 64:
@@ -206,6 +206,6 @@ def remembered(array: Any, key: Any, find: Callable[[], T]) -> T:
 
 
 def recall(array: Any, key: Any) -> Any:
-    """What is remembered of an array; None if that is nothing."""
+    """The cached result for an array; None if there is none."""
     found = _remembered.get((id(array), key))
     return None if found is None or found[0]() is not array else found[1]
