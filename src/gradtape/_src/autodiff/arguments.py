@@ -1,4 +1,6 @@
-"""Arguments and results of tapes: targets, sources, upstream gradients, and gradients as the user gets them."""
+"""Arguments and results of gradient calls: targets, sources, upstream gradients, and the gradients
+that are returned.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class AggregationMethod:
 
 
 def as_policy(value: Any) -> UnconnectedGradients:
-    """The enum, or exactly its values as strings."""
+    """Convert a policy: the enum, or exactly one of its values as a string."""
     if isinstance(value, UnconnectedGradients):
         return value
     if isinstance(value, str) and value in ("none", "zero"):
@@ -63,7 +65,7 @@ _DIFFERENTIABLE = frozenset({Tensor, Variable})  # and their subclasses, which a
 
 
 def leaves(structure: Any) -> list[Any]:
-    """The leaves of a structure, variables of other libraries as the ones they hold."""
+    """The leaves of a structure; variables of other libraries are replaced by the ones they wrap."""
     return [structure] if type(structure) in _DIFFERENTIABLE else all_unwrapped(nest.flatten(structure))
 
 
@@ -76,7 +78,7 @@ def components(leaf: Any) -> list[Any]:
 
 
 def are_differentiable(items: list[Any]) -> bool:
-    """Whether all of them are plain tensors and variables."""
+    """Whether all items are plain tensors and variables."""
     return _DIFFERENTIABLE.issuperset(map(type, items))
 
 
@@ -97,7 +99,7 @@ def array_of(value: Tensor | Variable) -> Array:
 
 
 def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any]:
-    """The upstream gradient of each target, checked; None means ones."""
+    """The upstream gradient of each target, validated; None means ones."""
     if output_gradients is None:
         return [None] * len(targets)
     target = unwrapped(target)
@@ -118,7 +120,7 @@ def seeds_of(target: Any, targets: list[Any], output_gradients: Any) -> list[Any
             "same structure, or None for all of them."
         )
     flat = [differentiable_part(g) for g in flat]
-    # A None among the entries is refused by the conversion, as TensorFlow refuses it.
+    # A None among the entries is rejected by the conversion, as in TensorFlow.
     return [_seed(t, g) for t, g in zip(targets, flat, strict=True)]
 
 
@@ -154,10 +156,10 @@ def seed_cotangents(
     traced: bool,
     companions: frozenset[int] = frozenset(),
 ) -> dict[int, Any]:
-    """The seeds of the backward pass: the upstream gradients by uid, added up for a target that is given twice.
+    """The seeds of the backward pass: upstream gradients by uid, summed for a target that occurs twice.
 
-    Integers and booleans carry no gradient, except to themselves and as `companions` of a number (uids): the indices
-    that an op returns together with values are passed as targets together with them, and get zeros.
+    Integers and booleans have no gradient, except with respect to themselves, and as `companions` of a float (uids):
+    the indices that an op returns with values are targets together with the values, and get zeros.
     """
     cotangents: dict[int, Any] = {}
     for target, seed in zip(targets, seeds, strict=True):
@@ -171,7 +173,7 @@ def seed_cotangents(
             start: Any = namespace_of(value).ones_like(value)
             if traced:
                 start = wrap(start)
-            elif type(value) is Batched:  # within a vectorized_map: one seed for each row
+            elif type(value) is Batched:  # within a vectorized_map: a seed for each row
                 start = Batched(np.ones((value.batch_size, *value.shape), value.dtype), value.level)
         else:
             start = seed if traced else seed.array
@@ -180,7 +182,7 @@ def seed_cotangents(
 
 
 def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
-    """A cotangent as the user gets it: a tensor, IndexedSlices, zeros or None."""
+    """Convert a cotangent to what the user gets: a tensor, IndexedSlices, zeros or None."""
     if type(result) is np.ndarray:
         return wrap(result)
     if result is None:
@@ -197,7 +199,7 @@ def finished(result: Any, source: Any, policy: UnconnectedGradients) -> Any:
 
 
 def as_tensor(result: Any) -> Tensor:
-    """A raw result as a new tensor; a recorded one unchanged."""
+    """Wrap a raw result as a new tensor; return a recorded one unchanged."""
     if isinstance(result, Tensor):
         return wrap(result.array) if result.uid == CONSTANT else result
     if type(result) is LazyArray:
@@ -210,7 +212,7 @@ def _lazy_tensor(lazy: LazyArray) -> Tensor:
     if (not placement.places or chosen() is None) and all(type(a) is np.ndarray for a in lazy.arrays):
         return LazyTensor.of(lazy)
     tensor = as_tensor(lazy.write())
-    if type(tensor.array) is Symbolic:  # by the caller of the function, if it reaches that
+    if type(tensor.array) is Symbolic:  # evaluated by the caller of the function, if it is returned
         tensor.array.lazy = lazy._replace(arrays=tuple([a.array if type(a) is Tensor else a for a in lazy.arrays]))
     return tensor
 

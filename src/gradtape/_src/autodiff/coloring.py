@@ -1,10 +1,10 @@
-"""Coloring of sparse matrices: columns, or rows, that one pass can compute together.
+"""Coloring of sparse matrices: the columns, or rows, that one pass computes together.
 
-Columns that have no row in common can be added up without loss: each number of the sum belongs to one of them. Columns
-of one color are computed in one pass, so that a Jacobian costs as many passes as there are colors. For a symmetric
-matrix fewer colors suffice, because each number may be read from its own place or from the transposed one (a star
-coloring), and fewer still if numbers may be computed from sums that others are known of (an acyclic coloring). With
-both directions, some rows are computed by rows and the rest by columns.
+Columns that have no row in common can be added up without loss: each entry of the sum belongs to one of them. Columns
+with the same color are computed in one pass, so a Jacobian takes as many passes as there are colors. Symmetric matrices
+need fewer colors, because each entry may be read from its own place or from the transposed one (a star coloring), and
+even fewer if entries may be computed as differences (an acyclic coloring). With both directions, some rows are computed
+by rows and the rest by columns.
 
 Every coloring is checked: `readable` says from which pass each entry can be read.
 """
@@ -18,17 +18,17 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 _GREEDY_LIMIT = 100_000_000
-"""How many pairs of columns the greedy coloring may look at; beyond that each column has a color of its own."""
+"""The number of pairs of columns that the greedy coloring may compare; beyond it each column gets its own color."""
 
 LARGE = 50_000
-"""With more entries than this, one color more than necessary is no reason to search on."""
+"""The number of entries from which on one color more than necessary is no reason to continue the search."""
 
 _STAR_LIMIT = 20_000_000
-"""How many steps the search for a star coloring may take; beyond that, colors of columns are used."""
+"""The number of steps that the search for a star coloring may take; beyond it, the coloring of columns is used."""
 
 
 class Pattern(NamedTuple):
-    """The places of a sparse matrix, in the order of rows, then columns."""
+    """The positions of the entries of a sparse matrix, sorted by row, then column."""
 
     rows: Array
     columns: Array
@@ -39,12 +39,12 @@ class Pattern(NamedTuple):
         return Pattern(self.columns[order], self.rows[order], self.shape[::-1])
 
     def where(self, mask: Array) -> Pattern:
-        """The places where the mask is true."""
+        """The positions where the mask is true."""
         return Pattern(self.rows[mask], self.columns[mask], self.shape)
 
 
 def readable(pattern: Pattern, colors: Array) -> Array:
-    """Which entries are alone in their row among the columns of their color."""
+    """Whether each entry is alone in its row among the columns of its color."""
     count = int(colors.max(initial=0)) + 1
     keys = pattern.rows.astype(np.int64) * count + colors[pattern.columns]
     if pattern.shape[0] * count <= 4 * len(keys) + 1000:
@@ -56,10 +56,11 @@ def readable(pattern: Pattern, colors: Array) -> Array:
 
 
 def color_columns(pattern: Pattern) -> Array:
-    """A color for each column, so that columns of one color have no row in common.
+    """A color for each column, such that columns with the same color have no row in common.
 
     No coloring has fewer colors than the fullest row has entries (`least_colors`). Colors that repeat cyclically reach
-    that number for bands and many stencils, and are tried first; then a greedy coloring, by two orders of the columns.
+    that number for bands and many stencils, and are tried first; then a greedy coloring, with two orders of the
+    columns.
     """
     per_row = np.bincount(pattern.rows, minlength=pattern.shape[0])
     least = least_colors(pattern.rows)
@@ -79,12 +80,12 @@ def color_columns(pattern: Pattern) -> Array:
 
 
 def least_colors(rows: Array) -> int:
-    """The entries of the fullest row: its columns all differ in color."""
+    """The number of entries of the fullest row: its columns need different colors."""
     return int(np.bincount(rows).max(initial=0)) if len(rows) else 0
 
 
 def _cyclic(pattern: Pattern, count: int) -> Array | None:
-    """Column j in color j modulo `count`, if it fits; columns at which it does not, if they are few, get other ones."""
+    """Color j modulo `count` for column j. If only a few columns conflict, they get other colors; otherwise None."""
     colors = np.arange(pattern.shape[1]) % count
     conflicts = np.unique(pattern.columns[~readable(pattern, colors)])
     if not len(conflicts):
@@ -103,7 +104,7 @@ class _Neighbors:
         self._of_column = _lists(pattern.columns, pattern.rows, pattern.shape[1])
 
     def greedy(self, order: Array, known: Array | None = None) -> Array:
-        """Give each column the smallest color that no column with a common row has; some may have theirs already."""
+        """Give each column the smallest color that no column with a common row has; `known` colors are kept."""
         colors = [-1] * len(self._of_column) if known is None else known.tolist()
         of_row, of_column = self._of_row, self._of_column
         for column in order.tolist():
@@ -116,7 +117,7 @@ class _Neighbors:
 
 
 def _lists(keys: Array, values: Array, count: int) -> list[list[int]]:
-    """For each key the values that stand next to it."""
+    """For each key, the list of the values that belong to it."""
     order = np.argsort(keys, kind="stable")
     ends = np.cumsum(np.bincount(keys, minlength=count)).tolist()
     flat = values[order].tolist()
@@ -125,7 +126,7 @@ def _lists(keys: Array, values: Array, count: int) -> list[list[int]]:
 
 # -- symmetric matrices ----------------------------------------------------------------------------------------------
 def color_symmetric(pattern: Pattern) -> Array:
-    """A color for each column of a symmetric matrix, so that each entry can be read from its place or its mirror."""
+    """A color for each column of a symmetric matrix, so that each entry can be read directly or from its transpose."""
     by_column = color_columns(pattern)
     degrees = np.bincount(pattern.rows, minlength=pattern.shape[0]).astype(float)
     if by_column.max(initial=0) <= 1 or (degrees**3).sum() > _STAR_LIMIT:
@@ -135,7 +136,7 @@ def color_symmetric(pattern: Pattern) -> Array:
 
 
 def _star(pattern: Pattern) -> Array:
-    """Neighbors differ in color, and so do three of any four vertices on a path."""
+    """A star coloring: neighbors have different colors, and every path of four vertices has at least three."""
     off = pattern.rows != pattern.columns
     near = _lists(pattern.rows[off], pattern.columns[off], pattern.shape[0])
     colors = [-1] * len(near)
@@ -189,13 +190,13 @@ def color_acyclic(pattern: Pattern) -> Array:
 
 
 class _Trees:
-    """Sets of vertices that are joined one after the other (union-find)."""
+    """Disjoint sets of vertices (union-find)."""
 
     def __init__(self) -> None:
         self._parents: list[int] = []
 
     def root(self, tree: int) -> int:
-        """The number that stands for a set."""
+        """The representative of a set."""
         parents = self._parents
         while parents[tree] != tree:
             parents[tree] = parents[parents[tree]]
@@ -203,7 +204,7 @@ class _Trees:
         return tree
 
     def join(self, one: int | None, other: int | None) -> int:
-        """The union of two sets, of which one or both may not exist yet."""
+        """The union of two sets, one or both of which may be None: new."""
         known = [self.root(tree) for tree in (one, other) if tree is not None]
         if not known:
             known = [len(self._parents)]
@@ -213,21 +214,21 @@ class _Trees:
 
 
 class Substitution(NamedTuple):
-    """How the entries of a symmetric matrix follow from its sums over the columns of one color.
+    """How the entries of a symmetric matrix follow from the sums of the columns of each color.
 
-    The edges between two colors are trees. The sum that is read at a vertex is that of its edges in one of them, so the
-    edge above a vertex is the sum of what is read below, with signs that alternate from level to level. In the order of
-    a traversal these are neighbors: an entry is the difference of two running sums.
+    The edges between two colors form trees. The sum that is read at a vertex is that of its edges in one tree, so the
+    edge above a vertex is the sum of what is read below, with signs that alternate between levels. In the order of a
+    traversal these are adjacent: an entry is the difference of two running sums.
     """
 
-    color: Array  # of the passes to read from
+    color: Array  # the passes to read from
     position: Array  # and the rows
     sign: Array
-    first: Array  # for each entry where its running sum begins
-    last: Array  # and ends
+    first: Array  # for each entry, the start of its running sum
+    last: Array  # and its end
 
     def entries(self, xp: Any, read: Any, dtype: Any) -> Any:
-        """The entries, from what was read."""
+        """The entries, computed from the values that were read."""
         wide = xp.astype(read, dtype=np.dtype(np.float64), source=dtype) * self.sign
         sums = xp.concatenate(np.zeros(1), xp.cumsum(wide, axis=0, exclusive=False, reverse=False), axis=0)
         below, above = (xp.take(sums, at, axis=0, batch_dims=0) for at in (self.first, self.last))
@@ -238,11 +239,11 @@ class Substitution(NamedTuple):
 def substitution(pattern: Pattern, colors: Array) -> Substitution:
     """The order in which the entries of an acyclic coloring are computed."""
     edge = pattern.rows != pattern.columns
-    near: dict[tuple[int, int], list[int]] = {}  # of a vertex and a color: its neighbors of that color
+    near: dict[tuple[int, int], list[int]] = {}  # by vertex and color: its neighbors with that color
     for row, column in zip(pattern.rows[edge].tolist(), pattern.columns[edge].tolist(), strict=True):
         near.setdefault((row, int(colors[column])), []).append(column)
     reads: list[tuple[int, int, int]] = []  # color, row, sign
-    spans: dict[tuple[int, int], tuple[int, int]] = {}  # of an edge, in both directions
+    spans: dict[tuple[int, int], tuple[int, int]] = {}  # by edge, in both directions
     done: set[tuple[int, int]] = set()
     for vertex, color in near:
         if (vertex, color) not in done:
@@ -265,7 +266,7 @@ def _traverse(
     spans: dict[tuple[int, int], tuple[int, int]],
     done: set[tuple[int, int]],
 ) -> None:
-    """Visit the tree of a vertex with the edges to one color, each vertex before those below it."""
+    """Visit the tree of a vertex with the edges to one color, in preorder."""
     done.add((root, color))
     pending = [(child, root, -1, False) for child in near[root, color]]
     while pending:
@@ -284,10 +285,10 @@ def _traverse(
 
 # -- both directions -------------------------------------------------------------------------------------------------
 def color_both(pattern: Pattern) -> tuple[Array, Array, Array]:
-    """Which rows are computed by rows, colors of the rows (for those), and colors of the columns (for the others).
+    """The rows to compute by rows, the colors of these rows, and the colors of the columns for all other rows.
 
-    Full rows make columns conflict: they are better computed by rows. Thresholds between the numbers of entries that
-    rows have are tried, and the one with the fewest passes is used.
+    Full rows make columns conflict, so computing them by rows saves passes. Thresholds on the number of entries of a
+    row are tried, and the one with the fewest passes is used.
     """
     per_row = np.bincount(pattern.rows, minlength=pattern.shape[0])
     levels = np.unique(per_row[per_row > 0])

@@ -23,7 +23,7 @@ ZERO = UnconnectedGradients.ZERO
 
 
 class Estimate(NamedTuple):
-    """A number, or a structure of tensors, with its standard error."""
+    """An estimate, a number or a structure of tensors, with its standard error."""
 
     value: Any
     error: Any
@@ -54,14 +54,14 @@ def ggn_vp(tape: Tape, target: Any, outputs: Any, sources: Any, vectors: Any, po
 
 
 def _zeros_of(tensor: Any) -> Any:
-    """Zeros of the shape and dtype of a tensor."""
+    """Zeros with the shape and dtype of a tensor."""
     value = array_of(tensor)
     return wrap(namespace_of(value).zeros_like(value))
 
 
 # -- estimates -------------------------------------------------------------------------------------------------------
 class HessianProducts:
-    """Products of the Hessian of a target with vectors of float64 on the host."""
+    """Products of the Hessian of a target with float64 vectors on the host."""
 
     def __init__(self, tape: Tape, target: Any, sources: Any, method: str) -> None:
         if current_graph() is not None:
@@ -78,7 +78,7 @@ class HessianProducts:
         return self.raveled([None if g is None else next(found) for g in self.gradients])
 
     def raveled(self, parts: list[Any]) -> Any:
-        """Tensors for the sources as one vector; zeros for None."""
+        """Tensors for the sources, raveled into one vector; zeros for None."""
         rows = [
             np.zeros(size) if part is None else np.asarray(convert(part).numpy(), np.float64).reshape(-1)
             for part, size in zip(parts, self.sizes, strict=True)
@@ -86,7 +86,7 @@ class HessianProducts:
         return np.concatenate(rows)
 
     def tensors(self, vector: Any) -> list[Any]:
-        """The parts of a vector as tensors for the sources."""
+        """Split a vector into tensors with the shapes of the sources."""
         pieces = np.split(vector, np.cumsum(self.sizes)[:-1])
         return [
             wrap(p.reshape(shape).astype(source.dtype.as_numpy_dtype))
@@ -94,7 +94,7 @@ class HessianProducts:
         ]
 
     def packed(self, vector: Any) -> Any:
-        """The same in the structure of the sources."""
+        """The parts of a vector in the structure of the sources."""
         return nest.pack_sequence_as(self.structure, self.tensors(vector))
 
 
@@ -129,7 +129,7 @@ def hessian_trace(tape: Tape, target: Any, sources: Any, samples: int, method: s
 
 
 def _hutch_plus_plus(product: Callable[[Any], Any], size: int, samples: int, rng: np.random.Generator) -> Estimate:
-    """A third of the products finds the largest directions, whose part is exact; the rest is estimated."""
+    """A third of the products finds the largest directions, whose part is exact; the others estimate the rest."""
     third = max(1, min(samples // 3, size))
     sketch = np.stack([product(_signs(rng, size)) for _ in range(third)], 1)
     basis = np.linalg.qr(sketch)[0]

@@ -23,7 +23,7 @@ from gradtape._src.variable import Variable, read
 
 
 class VariableWatcher(Recorder):
-    """Collects the trainable variables that a function reads, and records nothing."""
+    """Collects the trainable variables that a function reads, without recording ops."""
 
     __slots__ = ("variables",)
 
@@ -87,7 +87,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Any:
 
 
 class Bind:
-    """A decorated function that binds to instances: used as a method, its object is no input and needs no gradient."""
+    """A decorated function as a method: the instance is not an input and gets no gradient."""
 
     def __init__(self, decorator: Callable[..., Any], function: Callable[..., Any], call: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -101,7 +101,7 @@ class Bind:
 
 
 def _refuse_batches(args: Any) -> None:
-    """A tape outside of a batch of recorded tensors would record the body's ops instead of the user's gradient."""
+    """Raise EscapeError for batches of recorded tensors: an outer tape would record the ops of the body."""
     for leaf in nest.flatten(args):
         batch = leaf.array if type(leaf) is Tensor else None
         recorded = type(batch) is Batched and type(batch.array) is Tensor
@@ -110,11 +110,11 @@ def _refuse_batches(args: Any) -> None:
 
 
 def _pair(returned: Any, function: Any) -> tuple[Any, Any]:
-    """The result of a decorated function, and its gradient function."""
+    """The result of a decorated function and its gradient function."""
     try:
         result, grad_fn = returned
     except (TypeError, ValueError) as error:
-        if type(error) not in (TypeError, ValueError):  # of a tensor that is being traced: it says what to do
+        if type(error) not in (TypeError, ValueError):  # raised by a tensor that is being traced, with advice
             raise
         raise type(error)(
             f"{str(error).rstrip('.')}. A function decorated with tf.custom_gradient must return its result and a "
@@ -138,7 +138,7 @@ def _accepts_variables(grad_fn: Any) -> bool:
 
 
 def _on_composites(grad_fn: Callable[..., Any], results: list[Any]) -> Callable[..., Any]:
-    """The user's function, which gets the gradients of ragged results as ragged tensors."""
+    """The user's gradient function; it gets the gradients of ragged results as ragged tensors."""
     if not any(map(is_composite, results)):
         return grad_fn
 
@@ -149,7 +149,7 @@ def _on_composites(grad_fn: Callable[..., Any], results: list[Any]) -> Callable[
 
 
 class _Call:
-    """One call of a function with a custom gradient: the data of its rule."""
+    """One call of a function with a custom gradient, with the data of its vjp rule."""
 
     __slots__ = ("grad_fn", "inputs", "variables")
 
@@ -157,7 +157,7 @@ class _Call:
         self.grad_fn, self.inputs, self.variables = grad_fn, inputs, variables
 
     def __call__(self, upstream: list[Tensor]) -> list[Any]:
-        """The gradients of all inputs, then of all variables."""
+        """The gradients of all inputs, followed by those of all variables."""
         if not self.variables:
             return self._checked(self.grad_fn(*upstream))
         both = self.grad_fn(*upstream, variables=self.variables)
@@ -205,7 +205,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
             def run_again() -> tuple[Tape, Any, Any]:
                 with Tape() as tape:
-                    # A new tensor for every argument, so that one that is passed twice has two gradients.
+                    # A new tensor for every argument: one that is passed twice has two gradients.
                     own = nest.map_structure(_copied, args)
                     tape.watch([t for t in nest.flatten(own) if isinstance(t, Tensor)])
                     return tape, own, f(*own, **kwargs)

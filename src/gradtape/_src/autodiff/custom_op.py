@@ -1,4 +1,4 @@
-"""The primitive of functions with a gradient of their own: its rule calls the user's function with tensors."""
+"""The primitive of functions with custom gradients: its vjp rule calls the user's function with tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GradFn = Callable[[list[Tensor]], list[Any]]
 
 
 def _vjp_custom(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, call: _GradFn, body: Any) -> list[Any]:
-    """Pass the cotangents to the user's function as tensors, and convert its results back."""
+    """Pass the cotangents to the user's function as tensors, and convert its results."""
     # The user's function need not be linear, so it gets the full rows.
     cts = [Batched(x.rows(), x.level) if type(x) is Batched and x.block_diagonal else x for x in cotangents]
     traced = any(isinstance(x, Tensor) or (type(x) is Batched and isinstance(x.array, Tensor)) for x in cts)
@@ -34,12 +34,12 @@ def _vjp_custom(xp: Any, cotangents: list[Any], needs: list[Any], *saved: Any, c
         return [received(g, traced) for g in call([shown(ct) for ct in cts])]
     try:
         return [received(g, traced) for g in call([shown(ct) for ct in cts])]
-    except EscapeError:  # the user's function reads values: call it for one row at a time
+    except EscapeError:  # the user's function reads values: call it row by row
         return row_by_row(call, cts, level, traced)
 
 
 def _outside_rules(call: _GradFn) -> _GradFn:
-    """The user's function, whose ops are the user's and not steps of a rule."""
+    """Wrap the user's function so that its ops count as user code, not as steps of a rule."""
 
     def called(upstream: list[Tensor]) -> list[Any]:
         with setting(in_rule, False):
@@ -49,12 +49,12 @@ def _outside_rules(call: _GradFn) -> _GradFn:
 
 
 def shown(x: Any) -> Tensor:
-    """A cotangent or a saved value as the tensor that a user's function gets."""
+    """A cotangent or a saved value as the tensor that the user's function gets."""
     return x if isinstance(x, Tensor) else wrap(np.asarray(x) if isinstance(x, np.generic) else x)
 
 
 def received(g: Any, traced: bool) -> Any:
-    """What a user's function returned, as the backward pass takes it: a tensor, if the pass is recorded."""
+    """Convert a result of the user's function for the backward pass: to a tensor, if the pass is recorded."""
     if g is None:
         return None
     if isinstance(g, IndexedSlices):
@@ -86,13 +86,13 @@ def row_by_row(call: _GradFn, cotangents: list[Any], level: int, traced: bool) -
 
 
 def _jvp_custom(given: list[Any], values: list[Any], attrs: dict[str, Any], tangents: dict[int, Any]) -> Any:
-    """Forward mode differentiates the ops of the body, as TensorFlow does; for an opaque body it uses the gradient."""
+    """Forward mode differentiates the ops of the body, as in TensorFlow; for an opaque body it uses the gradient."""
     found = tuple(tangents.get(uid) for uid in attrs["body"])
     return found if any(t is not None for t in found) else None
 
 
 def _series_custom(call: SeriesCall) -> Any:
-    """Taylor mode differentiates the ops of the body, too."""
+    """Taylor mode differentiates the ops of the body as well."""
     found = [call.series.get(uid) for uid in call.record.attrs["body"]]
     if any(x is not None for x in found):
         return found

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
 
 
-def carry(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int, Any]:
-    """A forward pass over the records: the tangents of everything that depends on the sources, given theirs."""
+def forward_pass(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int, Any]:
+    """Run a forward pass over the records: from the tangents of sources to those of all values that depend on them."""
     refuse_tangents(recording.records, directions)
     recording.use_formulas(frozenset(directions))
     produced = _outputs(recording.records)
@@ -34,7 +34,7 @@ def carry(recording: Any, directions: dict[int, Any], traced: bool) -> dict[int,
         step(record, tangents, recording.tracked, traced=traced)
         output = record[2]
         for uid in output if type(output) is tuple else (output,):
-            if uid in directions:  # a source that is the result of an op: its own tangent is added to the one of the op
+            if uid in directions:  # the source is also the result of an op: add both tangents
                 tangents[uid] = tangents[uid] + directions[uid] if uid in tangents else directions[uid]
     return tangents
 
@@ -63,13 +63,13 @@ def jvp(tape: Tape, target: Any, sources: Any, tangents: Any, policy: Unconnecte
             if is_differentiable(array_of(source)):
                 t = tangent if traced else tangent.array
                 start[source.uid] = start[source.uid] + t if source.uid in start else t
-        carried = carry(recording, start, traced)
+        carried = forward_pass(recording, start, traced)
     results = [or_zeros(carried.get(t.uid), (), t, policy) for t in targets]
     return nest.pack_sequence_as(target, results)
 
 
 def direction(source: Any, tangent: Any) -> Any:
-    """A tangent of a source as a tensor, of the source's shape."""
+    """A tangent of a source as a tensor with the source's shape."""
     found = convert(tangent, source.dtype)
     shape = tuple(array_of(source).shape)
     if tuple(found.array.shape) != shape:
@@ -81,7 +81,7 @@ def direction(source: Any, tangent: Any) -> Any:
 
 
 def forward_jacobian(tape: Tape, recording: Any, target: Any, source: Any, traced: bool) -> Any:
-    """The Jacobian by columns: one forward pass carries a chunk of tangents of the source."""
+    """Compute the Jacobian by columns: each forward pass carries a chunk of tangents of the source."""
     value, x = array_of(target), array_of(source)
     size = math.prod(x.shape)
     unit = row_bytes(recording, [target], x.dtype.itemsize)
@@ -91,7 +91,7 @@ def forward_jacobian(tape: Tape, recording: Any, target: Any, source: Any, trace
         hot[np.arange(stop - start), np.arange(start, stop)] = 1
         hot = namespace_of(x).from_numpy(hot.reshape(stop - start, *x.shape))
         seed = Batched(wrap(hot) if traced else hot, next_level())
-        carried = carry(recording, {source.uid: seed}, traced)
+        carried = forward_pass(recording, {source.uid: seed}, traced)
         blocks.append(rows_of(carried.get(target.uid), seed))
     found = [rows for rows in blocks if rows is not None]
     if not found:
@@ -131,7 +131,7 @@ def hvp(tape: Tape, target: Any, sources: Any, vectors: Any, policy: Unconnected
 
 
 def recorded_gradient(tape: Tape, target: Any, sources: Any, method: str) -> tuple[Any, list[Any], list[Any]]:
-    """A second tape, as below, the gradients and the sources; the first tape is used up."""
+    """A second tape (see `second_tape`), the gradients and the sources; uses up the first tape."""
     recording = tape._require_record()
     flat = [only_tensor("sources", s) for s in nest.flatten(sources)]
     target = only_tensor("target", target)
@@ -146,11 +146,11 @@ def second_tape(tape: Tape, recording: Any, target: Any, sources: list[Any]) -> 
     second.options = {name: on for name, on in tape.options.items() if name in ("check_numerics", "strong_zeros")}
     with float_errors_ignored():
         second._recording = recording.copy()
-        if tape._budget is not None:  # second derivatives keep no more than first ones
+        if tape._budget is not None:  # second derivatives do not save more than first ones
             second._budget = tape._budget
             second._budget.attach(second._recording)
         with second:
-            second._op_logger = tape._op_logger  # it has the lines, and need not log more ops
-            # The conversion of a sparse gradient is a step of the program that is differentiated again.
+            second._op_logger = tape._op_logger  # it has the lines already, and logs no further ops
+            # Converting a sparse gradient is a step of the program that is differentiated again.
             gradients = [None if g is None else convert(g) for g in second._recorded_gradient(target, sources)]
     return second, gradients

@@ -1,4 +1,4 @@
-"""ForwardAccumulator: Jacobian-vector products, computed while the program runs."""
+"""ForwardAccumulator: Jacobian-vector products that are computed while the program runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gradtape._src.variable import Variable, peek, unwrapped
 
 
 class _Pusher(Recorder):
-    """A recorder that keeps no records: it computes the tangents of each one immediately.
+    """A recorder that keeps no records: it pushes tangents through each op immediately.
 
     The tangent of a tensor is deleted with the tensor.
     """
@@ -34,14 +34,14 @@ class _Pusher(Recorder):
     pushes = True
 
     def __init__(self) -> None:
-        # Not Recorder's: a bound method stored in the recorder would be a reference cycle.
+        # Not Recorder's initializer: a bound method stored in the recorder would be a reference cycle.
         self.records, self.tracked, self.may_raise, self.born = [], {}, False, 0
         self.tangents: dict[int, Any] = {}
         self._results: dict[int, _Result] = {}
 
     def append(self, record: Any) -> bool:
         active = active_recorders()
-        outside = active[active.index(self) + 1 :]  # recorders inside this one do not record what it computes
+        outside = active[active.index(self) + 1 :]  # inner recorders do not record the tangents
         with stack.use_recorders(outside), float_errors_ignored(), dimensions_shown():
             (marked_push if settings.checks_numerics else push)(record, self.tangents, self.tracked, traced=True)
         return True  # on_op follows
@@ -58,7 +58,7 @@ class _Pusher(Recorder):
 
 
 class _Result(weakref.ref[Tensor]):
-    """A result of an op that notifies accumulators when it is deleted."""
+    """A weak reference to the result of an op that notifies accumulators when the result is deleted."""
 
     __slots__ = ("pusher", "uid")
 
@@ -76,7 +76,7 @@ def _is_gone(result: Any) -> None:
 
 
 class ForwardAccumulator:
-    """Directional derivatives of what runs inside a `with` block, in the direction of `tangents`.
+    """Compute directional derivatives of the ops inside a `with` block, along `tangents`.
 
     >>> import gradtape as tf
     >>> x = tf.constant(3.0)
@@ -122,7 +122,7 @@ class ForwardAccumulator:
 
     @classmethod
     def _batch_accumulator(cls, primals: Any, tangents: Any) -> ForwardAccumulator:
-        """Several directions in one pass: tangents, and every jvp, have one more axis in front.
+        """Use several directions in one pass: tangents, and the results of `jvp`, have an additional leading axis.
 
         >>> import gradtape as tf
         >>> x = tf.constant([1.0, 2.0])

@@ -11,7 +11,7 @@ from gradtape._src.tensor import next_uid
 
 
 class GradientCall:
-    """One gradient call: the backward pass may itself be recorded, and at the end a plain tape is used up."""
+    """The context of one gradient call: the backward pass may be recorded, and the call may use up the tape."""
 
     __slots__ = ("_first", "_method", "_tape", "_was_active")
 
@@ -32,7 +32,7 @@ class GradientCall:
         try:
             if self._was_active and not tape._persistent:
                 tape._stop("gradient call")
-            if tape._op_logger is not None:  # it logs the program's ops, not those of the backward pass
+            if tape._op_logger is not None:  # it logs the ops of the program, not those of the backward pass
                 stack.stop(tape._op_logger)
             self._first = next_uid()
             return stack.active_stack() is not None
@@ -58,7 +58,7 @@ class GradientCall:
             raise
 
     def _recover(self) -> None:
-        """After an error the tape is as before, or used up, if the backward pass was freeing the records."""
+        """After an error, restore the tape, or mark it as used up if the backward pass was freeing its records."""
         tape = self._tape
         if tape._recording is not None and tape._recording.consumed:
             tape._use_up()

@@ -1,9 +1,9 @@
-"""Gradient functions in the place of vjp rules: for ops of graphs, by TensorFlow's names of their types.
+"""Gradient functions that replace vjp rules: for ops of graphs, by TensorFlow's names of their types.
 
-`tf.RegisterGradient` and `graph.gradient_override_map`, and the private registry of TensorFlow's that libraries write
-to (shap's `DeepExplainer`), have functions of an operation and the gradients of its outputs. A backward pass in a graph
+`tf.RegisterGradient`, `graph.gradient_override_map`, and TensorFlow's private registry, which libraries write to
+(shap's `DeepExplainer`), take functions of an operation and of the gradients of its outputs. A backward pass in a graph
 replaces the records of such ops by records with the function as their vjp; a pass over eager records does not, because
-these save only what their own rules need.
+these save only the values that their own rules need.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gradtape._src.core.vjp import vjp
 from gradtape._src.tensor import Tensor, is_differentiable
 
 GradientFunction = Callable[..., Any]
-"""A function of an operation and of the gradients of its outputs, which returns those of its inputs."""
+"""A function of an operation and of the gradients of its outputs, which returns the gradients of its inputs."""
 
 
 _registered: dict[str, GradientFunction | None] = {}
 
 
 def register(name: str, function: GradientFunction | None) -> None:
-    """Register a gradient function under a name; None stands for no gradient."""
+    """Register a gradient function under a name; None means that there is no gradient."""
     if name in _registered or any(op.tf_name == name and op.differentiable for op in registry.values()):
         raise KeyError(f"Registering two gradient with name '{name}'!")
     _registered[name] = function
@@ -51,17 +51,17 @@ def _no_gradient(operation: Any, *upstream: Any) -> list[Any]:
 
 
 def check_map(op_type_map: Any) -> None:
-    """TypeError, if this does not map types of ops to names of gradient functions."""
+    """Raise TypeError unless this maps types of ops to names of gradient functions."""
     strings = isinstance(op_type_map, dict) and all(isinstance(s, str) for pair in op_type_map.items() for s in pair)
     if not strings:
         raise TypeError("op_type_map must be a dictionary mapping strings to strings")
 
 
 def with_overrides(records: Sequence[Any], mapped: Callable[[Any], GradientFunction | None] | None = None) -> list[Any]:
-    """Records of a trace, in which those of some operations have other gradients.
+    """The records of a trace, with the gradients of some operations replaced.
 
-    `mapped` gets an operation of the graph, and returns the function for it or None; without it, or where it returns
-    None, the type of the operation decides.
+    `mapped` takes an operation of the graph and returns a gradient function, or None: then the type of the operation
+    decides.
     """
     graph: Any = current_graph()
     if graph is None:
@@ -88,7 +88,7 @@ def _overridden(entry: Any, graph: Any, mapped: Callable[[Any], GradientFunction
 
 
 class _Call:
-    """One call of a gradient function: the data of the rule of a custom gradient."""
+    """One call of a gradient function, with the data of its vjp rule."""
 
     __slots__ = ("_count", "_function", "_operation")
 
@@ -96,7 +96,7 @@ class _Call:
         self._function, self._operation, self._count = function, operation, count
 
     def __call__(self, upstream: list[Tensor]) -> list[Any]:
-        """The gradients of the inputs that are tensors; further ones are of static arguments."""
+        """The gradients of inputs that are tensors; further ones belong to static arguments."""
         given = self._function(self._operation, *upstream)
         found = list(given) if isinstance(given, (list, tuple)) else [given]
         inputs = len(self._operation.inputs)
@@ -108,9 +108,10 @@ class _Call:
 
 
 def original_gradient(operation: Any, *upstream: Any) -> Any:
-    """The gradients that the vjp rules of an operation's record give: one for each of its inputs, or the only one.
+    """The gradients that the vjp rules of an operation's record return: a list with one for each input, or the only
+    one.
 
-    It is what a function in the place of a gradient calls to get it.
+    A function that replaces a gradient calls this to get the original one.
     """
     record: Record = operation.record
     graph: Any = current_graph()

@@ -1,7 +1,7 @@
 """The tape: record what runs in a `with` block, then differentiate it.
 
-`recording_tape.py` has the first half, and this module the second: `Tape` has everything that TensorFlow's class has.
-`inspect/gradient_tape.py` adds the views and is what users see.
+`recording_tape.py` implements recording; `Tape` in this module adds the derivatives. The class that users see is in
+`inspect/gradient_tape.py`, which adds the views.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Tape(RecordingTape):
     """
 
     _targets: Sequence[int] = ()  # the uids of the targets of the last gradient call,
-    _unconnected: Sequence[int] = ()  # and of the sources that got no gradient
-    _lost_targets: Sequence[Any] = ()  # the targets themselves, if some source got none
+    _unconnected: Sequence[int] = ()  # and of the sources without a gradient
+    _lost_targets: Sequence[Any] = ()  # the targets themselves, if a source has no gradient
 
     # -- derivatives ---------------------------------------------------------------------------------------------------
     @overload
@@ -609,7 +609,7 @@ class Tape(RecordingTape):
     # -- gradient calls -------------------------------------------------------------------------------------
 
     def _recorded_gradient(self, target: Any, sources: list[Any]) -> list[Any]:
-        """The recorded gradient, for internal use: it does not warn and does not use up the tape."""
+        """The gradient, recorded on the tape itself; for internal use: it neither warns nor uses up the tape."""
         assert self._recording is not None
         start = seed_cotangents([target], [None], sources, traced=True)
         with float_errors_ignored():
@@ -619,7 +619,7 @@ class Tape(RecordingTape):
     def _finish(
         self, method: str, targets: list[Any], sources: list[Any], found: list[Any], policy: UnconnectedGradients
     ) -> None:
-        """Keep which sources got no gradient."""
+        """Remember which sources got no gradient."""
         self._targets = [target.uid for target in targets]
         lost = [i for i, d in enumerate(found) if d is None]
         self._unconnected = [sources[i].uid for i in lost] if lost else ()
@@ -627,7 +627,9 @@ class Tape(RecordingTape):
             self._on_unconnected(method, targets, sources, [sources[i] for i in lost])
 
     def _gradient_call(self, method: str) -> GradientCall:
-        """The context of one gradient call: whether its passes are recorded, and whether it uses up the tape."""
+        """The context of one gradient call, which decides whether its passes are recorded, and whether it uses up the
+        tape.
+        """
         return GradientCall(self, method)
 
     def _backward(
@@ -639,7 +641,7 @@ class Tape(RecordingTape):
         *,
         last: bool,
     ) -> dict[int, Any]:
-        """One backward pass. The last one of a tape that is not persistent frees the records it has used."""
+        """Run one backward pass. The last one of a tape that is not persistent frees the records while it runs."""
         uids = frozenset([source.uid for source in sources])
         if grown and not grown.isdisjoint(uids):
             check_reads(recording.records, recording.tracked, cotangents, uids)
@@ -671,22 +673,22 @@ class Tape(RecordingTape):
             plan(found.values())
         return {uid: as_plain(c) for uid, c in found.items()} if strong else found
 
-    # -- what a subclass observes ------------------------------------------------------------------------------------
+    # -- hooks of subclasses -----------------------------------------------------------------------------------------
     def _backward_observer(
         self, recording: Recording, shapes: dict[int, tuple[int, ...]], cotangents: dict[int, Any]
     ) -> Observer | None:
-        """The observer of a backward pass that is about to begin."""
+        """The observer of a backward pass that is about to run."""
         return None
 
     def _plan(self) -> Callable[[Iterable[Any]], None] | None:
-        """With a memory limit, what plans a backward pass that is about to begin, when it has its results."""
+        """With a memory limit: a function that plans a backward pass from its results, before they are computed."""
         return None
 
     def _on_unconnected(self, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
-        """Some sources have no gradient."""
+        """Called when some sources have no gradient."""
 
 
-# Modules that are imported by the first call that needs them (benchmark: import).
+# Modules that the first call imports (benchmark: import).
 def _jacobians() -> Any:
     from gradtape._src.autodiff import jacobian
 

@@ -1,9 +1,9 @@
-"""`spill="host"`: values that a tape saves on a GPU are copied to the memory of the processor while it records.
+"""`spill="host"`: while a tape records, values that it saves on a GPU are moved to host memory.
 
 They are copied back when the backward pass reads them.
 
-Values that were saved first go first: the backward pass reads them last. Lazy arrays are computed for that, many at a
-time: the trace is cut once for a part of the limit.
+Values that were saved first are moved first: the backward pass reads them last. Moving lazy arrays computes them, many
+at a time: the trace is evaluated once for each fraction of the limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class HostValue:
-    """An array that is in the memory of the processor, and where it belongs."""
+    """An array that was moved to host memory, with its device."""
 
     __slots__ = ("_again", "array", "is_lazy", "where")
 
@@ -38,7 +38,7 @@ class HostValue:
         self._again: weakref.ref[Any] | None = None
 
     def read(self) -> Any:
-        """The array where it belongs; the same one for several records, while it is in use."""
+        """The array on its device; records share it while it is in use."""
         found = None if self._again is None else self._again()
         if found is None:
             import jax
@@ -50,7 +50,7 @@ class HostValue:
 
 
 class OnHost(Tensor):
-    """A saved tensor whose array is in the memory of the processor."""
+    """A saved tensor whose array is in host memory."""
 
     __slots__ = ()
 
@@ -61,20 +61,20 @@ class OnHost(Tensor):
 
 
 class HostValues(Observer):
-    """Observes a recording, and moves what it saves when that exceeds the limit."""
+    """Observes a recording, and moves its saved values to the host when they exceed the limit."""
 
     __slots__ = ("_budget", "_kept", "_moved", "_nbytes", "_place", "_records", "_roots", "_users")
 
     def __init__(self, budget: Budget, recording: Recording) -> None:
         self._budget, self._records, self._roots = budget, recording.records, recording.roots
-        self._kept: dict[int, Any] = {}  # saved tensors on a device, in the order in which they were saved
-        self._users: dict[int, list[int]] = {}  # the records that save them
+        self._kept: dict[int, Any] = {}  # saved tensors on a device, oldest first
+        self._users: dict[int, list[int]] = {}  # the records that save each of them
         self._moved: dict[int, Any] = {}
         self._nbytes = self._place = 0
 
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         place = len(self._records) - 1
-        if place < self._place:  # a backward pass has used what came before
+        if place < self._place:  # a backward pass has freed earlier records
             self._kept, self._users, self._moved, self._nbytes = {}, {}, {}, 0
         self._place = place
         for t in saved_tensors(record):
@@ -93,7 +93,7 @@ class HostValues(Observer):
             self._move(self._budget.limit * 3 // 4)
 
     def _move(self, limit: int) -> None:
-        """Move the values that were saved first, until the others are within a limit."""
+        """Move the oldest values, until the others are within a limit."""
         for uid in list(self._kept):
             if self._nbytes <= limit:
                 break
@@ -109,7 +109,7 @@ class HostValues(Observer):
             self._budget.spilled += nbytes
 
     def _replace(self, place: int, tensors: dict[int, Any]) -> None:
-        """Let a record save other tensors."""
+        """Replace the saved tensors of a record."""
         op, inputs, output, values, *rest = self._records[place]
         if type(values) is tuple:
             values = tuple([v if v is None else tensors.get(v.uid, v) for v in values])
@@ -119,7 +119,7 @@ class HostValues(Observer):
 
 
 class Several(Observer):
-    """Observers of one recording."""
+    """Several observers of one recording."""
 
     __slots__ = ("_observers",)
 
@@ -132,7 +132,7 @@ class Several(Observer):
 
 
 def is_elsewhere(array: Any) -> bool:
-    """Whether an array is on a device with memory of its own."""
+    """Whether an array is on a device with its own memory."""
     if type(array) is Lazy:
         return array.spec.device is not None and array.spec.device.platform != "cpu"
     return is_jax_array(array) and any(device.platform != "cpu" for device in array.devices())

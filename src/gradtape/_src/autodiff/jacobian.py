@@ -1,4 +1,4 @@
-"""Jacobians and per-example gradients: one backward pass whose cotangents are batches of rows."""
+"""Jacobians and per-example gradients: one backward pass carries a batch of cotangents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
-    """[stop - start, *shape]: ones at column k of the other axes, flattened, at every position of the first."""
+    """One-hot rows for a batch [stop - start, *shape]: row k - start is one at element k of all axes but the first."""
     rest = shape[1:]
     hot = np.zeros((stop - start, math.prod(rest)), dtype)
     hot[np.arange(stop - start), np.arange(start, stop)] = 1
@@ -44,7 +44,7 @@ def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
 
 
 def _seed(hot: Any, value: Any, traced: bool, block_diagonal: bool = False) -> Batched:
-    """The seed cotangents of the rows, on the engine of the target's value."""
+    """The batch of seed cotangents, on the engine of the target's value."""
     rows = namespace_of(value).from_numpy(np.ascontiguousarray(hot) if traced else hot)
     return Batched(wrap(rows) if traced else rows, next_level(), block_diagonal=block_diagonal)
 
@@ -86,7 +86,7 @@ def jacobian(
                 for s in flat
             ]
             joined = 0
-        elif use_pfor or 0 in shape:  # no rows: nothing to loop over
+        elif use_pfor or 0 in shape:  # no rows: there is nothing to loop over
             blocks, joined = _vectorised(tape, recording, target, flat, traced, parallel_iterations)
         else:
             blocks, joined = _row_by_row(tape, recording, target, flat, traced), 0
@@ -103,7 +103,7 @@ def _checked(target: Any, sources: Any) -> tuple[Any, list[Any]]:
 def _vectorised(
     tape: Tape, recording: Any, target: Any, sources: list[Any], traced: bool, requested: int | None
 ) -> tuple[list[list[Any]], int]:
-    """Blocks of rows for each source, and the axis along which they are joined.
+    """Blocks of rows for each source, and the axis along which to concatenate them.
 
     The batch of a target with a leading axis starts block-diagonal (see `Batched`); chunks then run over the columns.
     """
@@ -134,7 +134,7 @@ def _vectorised(
 
 
 def _all_at_once(tape: Tape, recording: Any, target: Any, sources: list[Any]) -> list[list[Any]]:
-    """One block of rows for each source, where only the running program knows how many there are."""
+    """One block with all rows for each source, if only the running program knows their number."""
     value = array_of(target)
     count = math.prod(value.shape)
     xp = namespace_of(value)
@@ -163,7 +163,7 @@ def _row_by_row(tape: Tape, recording: Any, target: Any, sources: list[Any], tra
 
 
 def _assembled(block: list[Any], shape: tuple[int, ...], source: Any, axis: int) -> Any:
-    """Blocks of rows as one Jacobian."""
+    """Assemble blocks of rows into one Jacobian."""
     found = [rows for rows in block if rows is not None]
     if not found:
         return None

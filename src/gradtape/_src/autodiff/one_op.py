@@ -1,7 +1,7 @@
-"""Results of a computation as the outputs of one op, whose vjp is a function of its inputs and outputs.
+"""Record a computation as one op, whose vjp is a function of its inputs and outputs.
 
-A tape keeps one record with the inputs and outputs, whatever the computation did. The vjp works on tensors: tapes
-around it record what it does, so that it has derivatives of any order. Forward mode transposes it (`core/jvp.py`).
+A tape keeps one record with the inputs and outputs, whatever the computation did. The vjp computes with tensors, which
+outer tapes record, so it has derivatives of every order. Forward mode transposes it (`core/jvp.py`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, abstract_value
 
 Vjp = Callable[[list[Tensor], list[Tensor], list[Tensor], list[bool]], list[Any]]
-"""`vjp(inputs, outputs, cotangents, needed)` gives a gradient for each input, or None."""
+"""`vjp(inputs, outputs, cotangents, needed)` returns a gradient for each input, or None."""
 
 
 def one_op(inputs: Sequence[Tensor], outputs: Sequence[Tensor], vjp: Vjp, name: str) -> tuple[Tensor, ...]:
-    """The outputs as new tensors that depend on the inputs by this vjp; `name` is what views of the tape show."""
+    """The outputs as new tensors that depend on the inputs through this vjp; views of the tape show the `name`."""
     same = tuple(wrap(t.array) for t in outputs)
     record(_op(name), inputs, same, {"count": len(inputs), "vjp": vjp})
     return same
@@ -52,7 +52,7 @@ def _vjp(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: int, vjp: 
 
     try:
         return [received(x, traced) for x in call([shown(ct) for ct in cts])]
-    except EscapeError:  # a loop inside decides by values: one row at a time
+    except EscapeError:  # a loop inside depends on values: one row at a time
         if level is None:
             raise
         return row_by_row(call, cts, level, traced)
@@ -76,9 +76,9 @@ def _op(name: str) -> Op:
     )
 
 
-# -- what a function uses besides its arguments -----------------------------------------------------------------------
+# -- captured values ---------------------------------------------------------------------------------------------------
 class _Around(dict[int, Any]):
-    """What some recorders track, together."""
+    """The values that any of several recorders tracks."""
 
     def __init__(self, recorders: Sequence[Recorder]) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class _Around(dict[int, Any]):
 
 
 class _Captures(Recorder):
-    """Finds the tensors that recorders track, and that a function uses without being given them."""
+    """Finds the tracked tensors that a function captures: that it uses and that are not its arguments."""
 
     __slots__ = ("given", "tensors", "uids")
 
@@ -117,9 +117,9 @@ class _Captures(Recorder):
                 self.tensors[tensor.uid] = tensor
 
     def found(self, like: Any) -> list[Tensor]:
-        """The tensors, in the order of their first use.
+        """The captured tensors, in the order of their first use.
 
-        The record of a call of a program has the uids of its inputs alone: a tensor with such a uid stands for it.
+        The record of a call of a program has only the uids of its inputs: a new tensor with such a uid represents it.
         """
         tensors = [self.tensors[uid] if uid in self.tensors else self._substitute(uid, like) for uid in self.uids]
         return [t for t in tensors if t is not None and is_differentiable(t.array)]
@@ -129,7 +129,7 @@ class _Captures(Recorder):
         array = None if graph is None else graph.lookup(uid)
         if array is None:
             shape: Any = self.tracked[uid]
-            if shape is None:  # of a value from before a trace
+            if shape is None:  # a value from before a trace
                 return None
             array = np.zeros(shape, numpy_dtype(like))
         tensor = Tensor()
@@ -138,9 +138,9 @@ class _Captures(Recorder):
 
 
 def captured(function: Callable[[], Any], given: Sequence[Tensor], like: Tensor) -> tuple[list[Tensor], list[Variable]]:
-    """The tensors and trainable variables that a call uses, besides those given, and that can have a gradient.
+    """The tensors and trainable variables that a function captures and that can have a gradient.
 
-    Calls the function; the recorders that are active do not see it. `like` has the dtype of what it computes with.
+    Calls the function without the active recorders. `like` has the dtype that it computes in.
     """
     if stack.active_stack() is None:
         return [], []

@@ -1,4 +1,4 @@
-"""The recording of a tape: its records, what it tracks, and the summary that remains when the records are freed."""
+"""The recording of a tape: its records, the uids it tracks, and the summary that remains when records are freed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gradtape._src.tensor import Tensor, is_differentiable, next_uid
 from gradtape._src.variable import Variable, peek
 
 LIMIT = 10_000
-"""How many ops, shapes and events the summary of a freed record holds."""
+"""The largest number of ops, shapes and events in the summary of a freed recording."""
 
 
 class Event(NamedTuple):
-    """An event other than an op: what, when (uids only grow), which tensors, on which line."""
+    """An event other than an op: its kind, its time (uids only grow), its tensors and its line."""
 
     what: str
     when: int
@@ -33,7 +33,7 @@ class Event(NamedTuple):
 
 
 gradient_calls: deque[tuple[int, int, str, Line]] = deque(maxlen=32)
-"""The last gradient calls of all tapes: the uids of the results lie between the first two numbers; method; line."""
+"""The last gradient calls of all tapes: the first two numbers enclose the uids of the results; method; line."""
 
 
 _NOTHING: frozenset[int] = frozenset()
@@ -42,8 +42,8 @@ _NOTHING: frozenset[int] = frozenset()
 class Rewritten(NamedTuple):
     """A formula that was recorded as one op (`graph/rewrites`).
 
-    inside   the uids of the values within the formula, which that op does not have
-    outputs  the uids of its results
+    inside   uids of the values within the formula, which that op does not compute
+    outputs  uids of its results
     record   the last op of the formula, as it would have been recorded
     """
 
@@ -53,7 +53,7 @@ class Rewritten(NamedTuple):
 
 
 class Recording(Recorder):
-    """The records of a tape, the uids it tracks, and the variables among them."""
+    """The records of a tape, and the uids and variables that it tracks."""
 
     __slots__ = (
         "budget",
@@ -80,14 +80,14 @@ class Recording(Recorder):
         self.consumed = False  # a backward pass is freeing the records it has used
         self.roots: set[int] = set()
         self.variables: dict[int, Variable] = {}
-        self.unwatched: set[int] = set()  # variables that were read without being watched
-        self.events: list[Event] = []  # for `explain`; ops are not among them
-        self.unreached: list[Any] = []  # records that the pass that freed them did not reach, latest first
+        self.unwatched: set[int] = set()  # variables that were read while they were not watched
+        self.events: list[Event] = []  # events for `explain`, without ops
+        self.unreached: list[Any] = []  # records that the last, freeing pass did not reach, latest first
         self.sources: frozenset[int] = _NOTHING  # of the last backward pass
-        self.size = 0  # how many records there were when it began
+        self.size = 0  # the number of records when it began
         self.observer: Observer | None = None
         self.rewritten: list[Rewritten] = []
-        self.lazy = placement.lazy  # whether what it tracks becomes lazy
+        self.lazy = placement.lazy  # whether the arrays that it tracks become lazy
 
     def copy(self) -> Recording:
         """A new recording with the same records."""
@@ -100,7 +100,7 @@ class Recording(Recorder):
         return other
 
     def observe(self, observer: Observer) -> None:
-        """Report every recorded op to an observer from now on."""
+        """Notify an observer of every op that is recorded from now on."""
         append = self.records.append
 
         def append_and_report(record: Any) -> bool:
@@ -120,7 +120,7 @@ class Recording(Recorder):
             self.unwatched.add(variable.uid)
 
     def track(self, source: Tensor | Variable) -> None:
-        """Record the ops on a tensor or variable from now on."""
+        """Track a tensor or variable: record the ops on it from now on."""
         uid = source.uid
         if isinstance(source, Variable):
             self.variables.setdefault(uid, source)
@@ -130,10 +130,10 @@ class Recording(Recorder):
             if self.lazy and type(value) is ndarray and type(source) is Tensor and current_graph() is None:
                 source.array = lazy_array(value)
             self.tracked[uid] = tuple(value.shape)
-            self.roots.add(uid)  # the result of a recorded op that is watched later is no root
+            self.roots.add(uid)  # a recorded op's result that is watched later is not a root
 
     def detach_reads(self, uid: int) -> None:
-        """Make the recorded ops that read a variable while it was not watched independent of it."""
+        """Detach a variable from the ops that read it before it was watched."""
         if uid not in self.unwatched:
             return
         self.unwatched.discard(uid)
@@ -151,11 +151,11 @@ class Recording(Recorder):
                 self.events.append(Event(event, next_uid(), uid, other, where))
 
     def _is_untracked_output(self, uid: int) -> bool:
-        """Whether this is the result of one of the last ops without a derivative: `if x > 0`."""
+        """Whether this is the result of a recent op without a derivative, as in `if x > 0`."""
         return any(record[2] == uid for record in self.records[-8:])
 
     def summarise(self) -> Recording:
-        """Free the records and keep what `explain` needs: no values, and at most `LIMIT` of anything."""
+        """Free the records; keep what `explain` needs: no values, and at most `LIMIT` items of each kind."""
         if not self.consumed:
             self.size = len(self.records)
             self.unreached = self.records[-1 : -LIMIT - 1 : -1]
@@ -168,9 +168,9 @@ class Recording(Recorder):
             self.tracked = {uid: self.tracked[uid] for uid, _ in zip(self.roots, range(LIMIT), strict=False)}
         return self
 
-    # -- queries of a gradient call --------------------------------------------------------------------------------
+    # -- lookups of a gradient call ----------------------------------------------------------------------------------
     def use_formulas(self, sources: frozenset[int]) -> None:
-        """Put formulas in the place of the ops that they were recorded as, where a source is inside of one."""
+        """Restore the original records of rewritten formulas that contain a source."""
         wanted = [not each.inside.isdisjoint(sources) for each in self.rewritten]
         if not any(wanted):
             return
@@ -184,7 +184,7 @@ class Recording(Recorder):
                     del self.records[i]
 
     def shapes_between(self, sources: frozenset[int]) -> dict[int, tuple[int, ...]]:
-        """The shapes of what depends on a source: nothing else needs a cotangent."""
+        """The shapes of values that depend on a source: no others need a cotangent."""
         if self.rewritten:
             self.use_formulas(sources)
         if self.roots <= sources:
@@ -201,7 +201,7 @@ class Recording(Recorder):
         return {uid: self.tracked[uid] for uid in reached if uid in self.tracked}
 
     def refuse_unregistered(self, targets: list[Any]) -> None:
-        """Raise for ops that TensorFlow refuses to differentiate; integers and booleans have no gradient, silently."""
+        """Raise an error for targets whose ops TensorFlow refuses to differentiate."""
         uids = {target.uid for target in targets}
         for op, _, output, *_ in self.records:
             if op.unregistered and output in uids:
@@ -211,7 +211,7 @@ class Recording(Recorder):
                 )
 
     def grouped_outputs(self) -> frozenset[int]:
-        """The uids of outputs of ops with several, and of functions: integers among them have a gradient of zeros."""
+        """The uids of outputs of functions and of ops with several outputs: gradients of their integers are zeros."""
         several = [
             output
             for op, _, output, *_ in self.records

@@ -1,4 +1,4 @@
-"""The tape as a recorder: what its `with` block, `watch`, `pause`, `reset` and `stop_recording` do.
+"""The tape as a recorder: its `with` block, `watch`, `pause`, `reset` and `stop_recording`.
 
 `gradient_tape.py` adds the derivatives.
 """
@@ -31,22 +31,22 @@ T = TypeVar("T", bound="RecordingTape")
 class RecordingTape:
     """A tape without derivatives: the recording of the ops inside its `with` block, and its state."""
 
-    # Attributes that most tapes never set have a default in the class: a tape is created for every step.
-    _summary: Recording | None = None  # the summary of a freed record
+    # Attributes that most tapes never set have defaults in the class: every training step creates a tape.
+    _summary: Recording | None = None  # the summary of freed records
     _discarded: tuple[Recording, ...] = ()  # what `reset` discarded
     _op_logger: Recorder | None = None  # observes every op of the block, with `lines=True`
     _recording: Recording | None = None
     _active = False
     _paused = False
-    _blocks: tuple[str, ...] = ()  # the `with` blocks that are open: of recording, or of a pause
-    _stops = 0  # how many stop_recording blocks are open
-    _variables: Mapping[int, Variable] = MappingProxyType({})  # the watched ones, after the records are freed
-    _used_at: Line | None = None  # the file and line of the gradient call that used it up
-    options: Mapping[str, Any] = MappingProxyType({})  # what is switched on beyond TensorFlow's arguments
+    _blocks: tuple[str, ...] = ()  # the open `with` blocks, of recordings and pauses
+    _stops = 0  # the number of open stop_recording blocks
+    _variables: Mapping[int, Variable] = MappingProxyType({})  # the watched ones, once the records are freed
+    _used_at: Line | None = None  # file and line of the gradient call that used up the tape
+    options: Mapping[str, Any] = MappingProxyType({})  # the options that TensorFlow does not have
     _budget: Any = None  # with `memory_limit`: see autodiff/budget.py
     _profiler: Any = None  # with `profile=True`: see inspect/profile.py
-    _warns_while_active = True  # whether a gradient call inside of the block is worth a warning
-    _observes_backward = False  # whether `_backward_observer` has an observer of every pass
+    _warns_while_active = True  # whether a gradient call inside the block warns
+    _observes_backward = False  # whether `_backward_observer` returns an observer for every pass
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class RecordingTape:
         if memory_limit is not None or spill is not None:
             self._budget = _budget_of(memory_limit, spill, self.options)
             self.options = {**self.options, "memory_limit": self._budget.limit}
-        self._log: list[Any] = []  # the fields of events: recording begins and ends, something is watched
+        self._log: list[Any] = []  # fields of events: recording starts and stops, tensors are watched
 
     # -- recording ---------------------------------------------------------------------------------------------------
-    # A signal may interrupt all of this anywhere: see `gradtape._src.interrupts` for the rules.
+    # A signal may interrupt any of this: see `gradtape._src.interrupts` for the rules.
     def __enter__(self: T) -> T:
         if self._paused:  # `with tape.pause():` - the block is the pause
             self._blocks += ("pause",)
@@ -151,7 +151,7 @@ class RecordingTape:
             self._log.append((why, next_uid(), 0, 0, None if why == "exit" else user_line() or UNKNOWN))
 
     def _abandon(self) -> None:
-        """End a block that was interrupted while it began or ended."""
+        """End a block that was interrupted on entry or exit."""
         stack.open_tapes.discard(id(self))
         for recorder in (self._op_logger, self._recording):
             if recorder is not None:
@@ -161,7 +161,7 @@ class RecordingTape:
             self._profiler.leave()
 
     def _recover(self) -> None:
-        """Record, wherever a change between recording and not recording was interrupted."""
+        """Resume recording if a switch between recording and not recording was interrupted."""
         if self._recording is not None:
             stack.stop(self._recording)
         self._active = self._paused = False
@@ -324,7 +324,7 @@ class RecordingTape:
         """
         return [] if self._recording is None else [Record.of(record) for record in self._recording.records]
 
-    # -- the record, for derivatives ---------------------------------------------------------------------------------
+    # -- derivatives ------------------------------------------------------------------------------------------------
     def _require_record(self) -> Recording:
         if self._recording is None:
             if self._used_at is None:
@@ -345,23 +345,23 @@ class RecordingTape:
             if self._budget is not None:
                 self._budget.clear()
         self._recording = None
-        caller = sys._getframe(2).f_back  # around this, the end of the gradient call and the method
+        caller = sys._getframe(2).f_back  # the caller of the method: skip this frame and the end of the gradient call
         if caller is not None and not is_library(file := caller.f_code.co_filename):
             self._used_at = (file, caller.f_lineno)  # the common case, without a search (benchmark: mlp32)
         else:
             self._used_at = user_line() or UNKNOWN
 
     def _observe(self, recording: Recording) -> None:
-        """Prepare a new recording for the options of this tape."""
+        """Set up the options of this tape for a new recording."""
 
 
-# Arguments that a tape does not have are taken for the sake of the error: the signature is without them.
+# Unknown arguments are accepted only for a better error; they are not part of the signature.
 _known = [p for p in inspect.signature(RecordingTape.__init__).parameters.values() if p.kind is not p.VAR_KEYWORD]
 setattr(RecordingTape.__init__, "__signature__", inspect.Signature(_known, return_annotation=None))  # noqa: B010 - for mypy
 
 
 def _unknown_argument(name: str) -> TypeError:
-    """The error of Python for an argument that a tape does not have, with the nearest one that it has."""
+    """Python's error for an unknown argument, with the closest name that exists."""
     import difflib
 
     known = list(inspect.signature(RecordingTape).parameters)
@@ -371,7 +371,7 @@ def _unknown_argument(name: str) -> TypeError:
 
 
 def _budget_of(limit: Any, spill: Any, options: Mapping[str, Any]) -> Any:
-    """The budget of a tape with `memory_limit`."""
+    """The budget of a tape with a `memory_limit`."""
     from gradtape._src.autodiff.budget import Budget, parse_limit
 
     if spill not in (None, "disk", "host"):
@@ -385,7 +385,7 @@ def _budget_of(limit: Any, spill: Any, options: Mapping[str, Any]) -> Any:
 
 
 class _Stopped(contextlib.ContextDecorator):
-    """The block of `stop_recording`."""
+    """The context manager of `stop_recording`."""
 
     def __init__(self, tape: RecordingTape) -> None:
         self._tape = tape

@@ -1,4 +1,4 @@
-"""Many rows in one pass: how many fit in memory, their cotangents, and zeros where there is no path."""
+"""Batches of rows in one pass: how many fit in memory, their cotangents, and zeros for unconnected sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradtape._src.variable import Variable, unwrapped
 next_level = clock
 
 ROWS_BUDGET = 256 * 2**20
-"""Bytes that the rows of one backward pass may take; determines the size of a chunk of a Jacobian."""
+"""The bytes that the rows of one backward pass may take, which determine the chunks of a Jacobian."""
 
 
 def only_tensor(name: str, value: Any) -> Any:
@@ -29,7 +29,7 @@ def only_tensor(name: str, value: Any) -> Any:
 
 
 def check_batch(target: Any, source: Any) -> None:
-    """Raise TensorFlow's errors for a target and a source that are no batches of the same size."""
+    """Raise TensorFlow's errors unless target and source are batches of the same size."""
     shape, x_shape = tuple(array_of(target).shape), tuple(array_of(source).shape)
     for have in (shape, x_shape):
         if len(have) < 2:
@@ -47,7 +47,7 @@ def chunks(total: int, unit_bytes: int, requested: int | None) -> list[tuple[int
 def row_bytes(recording: Any, sources: list[Any], itemsize: int) -> int:
     """The memory of one row: its part of the results, and twice the largest intermediate cotangent.
 
-    While sizes are not known it counts as nothing: all rows are computed together.
+    It is 0 if sizes are unknown: then all rows are computed together.
     """
     graph = current_graph()
     if graph is not None and graph.polymorphic:
@@ -59,7 +59,7 @@ def row_bytes(recording: Any, sources: list[Any], itemsize: int) -> int:
 def rows_of(cotangent: Any, seed: Batched) -> Any:
     """The cotangents of a source as an array [rows, ...] or a lazy array.
 
-    A cotangent that is the same for every row is not batched.
+    A cotangent that is the same for every row is not a batch.
     """
     if cotangent is None:
         return None
@@ -69,12 +69,12 @@ def rows_of(cotangent: Any, seed: Batched) -> Any:
 
 
 def reshaped(rows: Any, shape: tuple[int, ...]) -> Any:
-    """Rows, or a lazy array of them, in another shape."""
+    """Reshape rows, or a lazy array of them."""
     return rows.reshaped(shape) if type(rows) is LazyArray else namespace_of(rows).reshape(rows, shape=shape)
 
 
 def joined(blocks: list[Any], axis: int) -> Any:
-    """Blocks of rows as one array; a single block may stay a lazy array."""
+    """Concatenate blocks of rows; a single block may stay lazy."""
     if len(blocks) == 1:
         return blocks[0]
     arrays = [block.write() if type(block) is LazyArray else block for block in blocks]

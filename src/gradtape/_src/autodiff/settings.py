@@ -1,4 +1,4 @@
-"""What applies to every tape; `tf.config` and `tf.debugging` change it."""
+"""Settings for all tapes, which `tf.config` and `tf.debugging` change."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from weakref import ref
 
 class _Settings:
     none_policy = "none"
-    """What happens when a gradient is None: "none", "warn" or "raise". With the last two, tapes log lines."""
+    """The reaction to a gradient of None: "none", "warn" or "raise". With the last two, tapes log source lines."""
 
     last_unconnected: ref[Any] | None = None
-    """The last tape whose gradient call gave None, while it exists: errors of optimizers say why."""
+    """The last tape with a gradient of None, while it exists: errors of optimizers then explain why."""
 
     checks_numerics = False
-    """Whether some tape, or every op, has been checked for NaN: then backward passes look whether they are, too."""
+    """Whether any tape, or all ops, have ever been checked for NaN: only then do backward passes look at it."""
 
     def __init__(self) -> None:
         self.gradient_overrides: dict[str, Callable[..., Any]] = {}
-        """By TensorFlow's type of an op: the function in the place of its vjp rules, in graphs."""
+        """Functions that replace vjp rules in graphs, by TensorFlow's type of the op."""
 
 
 settings = _Settings()
 
 
 def remember_unconnected(tape: Any) -> None:
-    """A gradient call of this tape gave None."""
+    """Remember a tape whose gradient call returned None."""
     settings.last_unconnected = ref(tape)
 
 
 def replace_gradient(op_type: str, function: Callable[..., Any] | None) -> None:
-    """Let ops of a type have this gradient in every graph; None: their own again."""
+    """Replace the gradient of ops of a type in every graph; None restores their own."""
     if function is None:
         settings.gradient_overrides.pop(op_type, None)
     else:

@@ -41,7 +41,7 @@ FORMATS = ("tensor", "scipy")
 def _find_pattern(
     recording: Any, targets: Sequence[Any], sources: Sequence[Any], local: bool
 ) -> tuple[Pattern, list[str]]:
-    """Where the derivatives of the targets can be different from zero, and the ops that counted as dense."""
+    """The positions where derivatives of the targets can be nonzero, and the ops that were treated as dense."""
     shapes = [tuple(array_of(s).shape) for s in sources]
     for shape in [*shapes, *[tuple(array_of(t).shape) for t in targets if t is not None]]:
         if not is_known_shape(shape):
@@ -72,7 +72,7 @@ def _find_pattern(
 
 
 def _direct(pattern: Pattern, colors: Array, forward: bool, entries: Array | None = None) -> Passes:
-    """Passes from which each entry is read at its own place."""
+    """Passes from which each entry is read at its own position."""
     entries = np.arange(len(pattern.rows)) if entries is None else entries
     rows, columns = pattern.rows[entries], pattern.columns[entries]
     along, across = (columns, rows) if forward else (rows, columns)
@@ -83,7 +83,7 @@ def _direct(pattern: Pattern, colors: Array, forward: bool, entries: Array | Non
 
 
 def _symmetric(pattern: Pattern) -> Passes:
-    """Passes by columns of a symmetric matrix: an entry is read at its place, or at its mirror image."""
+    """Passes by columns of a symmetric matrix: an entry is read at its position, or at the transposed one."""
     colors = color_symmetric(pattern)
     direct = _direct(pattern, colors, forward=True)
     alone = readable(pattern, colors)
@@ -93,7 +93,7 @@ def _symmetric(pattern: Pattern) -> Passes:
 
 
 def _acyclic(pattern: Pattern) -> Passes:
-    """Passes by columns of a symmetric matrix, from which the entries are computed one after the other."""
+    """Passes by columns of a symmetric matrix, from which entries are computed by substitution."""
     colors = color_acyclic(pattern)
     found = substitution(pattern, colors)
     passes = _direct(pattern, colors, forward=True)
@@ -117,7 +117,7 @@ def _is_uneven(places: Array) -> bool:
 
 
 def _plan(pattern: Pattern, mode: str, only_reverse: bool) -> tuple[str, list[Passes]]:
-    """The mode with the fewest passes, or the one that was chosen."""
+    """The mode with the fewest passes, or the requested one, and its passes."""
     if not len(pattern.rows):
         return mode if mode != "auto" else "reverse", []
     if mode == "symmetric":
@@ -134,7 +134,7 @@ def _plan(pattern: Pattern, mode: str, only_reverse: bool) -> tuple[str, list[Pa
 
 
 def _fewest(pattern: Pattern) -> tuple[str, list[Passes]]:
-    """The mode with the fewest passes; one whose lower bound is no better than what was found is not tried."""
+    """The mode with the fewest passes. Modes whose lower bound is no better than the best so far are skipped."""
     bounds = {"reverse": least_colors(pattern.columns), "forward": least_colors(pattern.rows)}
     plans: dict[str, list[Passes]] = {}
     for name in sorted(bounds, key=lambda name: bounds[name]):
@@ -149,10 +149,10 @@ def _fewest(pattern: Pattern) -> tuple[str, list[Passes]]:
 
 
 def _of_each_example(pattern: Pattern, size: int, mode: str, only_reverse: bool) -> tuple[Pattern, str, list[Passes]]:
-    """The plan for a batch of so many examples: one pass is for all of them.
+    """The plan for a batch of `size` examples, all of which each pass computes together.
 
-    As in TensorFlow the derivative of an example is that of the sum over the batch: where examples depend on each
-    other, only backward passes compute that.
+    As in TensorFlow, the derivative of an example is that of the sum over the batch: if examples depend on each other,
+    only backward passes compute it.
     """
     height, width = (n // max(size, 1) for n in pattern.shape)
     of_row, row = np.divmod(pattern.rows, max(height, 1))
@@ -173,7 +173,7 @@ def _of_each_example(pattern: Pattern, size: int, mode: str, only_reverse: bool)
 
 
 def _repeated(part: Passes, entry: Array, examples: Array, stride: int, size: int) -> Passes:
-    """The passes of one example for all of them; `entry` says which entry of one example each entry is."""
+    """The passes of one example, for all examples; `entry` maps each entry to an entry of one example."""
     inside = np.full(int(entry.max(initial=-1)) + 1, -1)
     inside[part.entries] = np.arange(len(part.entries))
     at = inside[entry]
@@ -199,7 +199,7 @@ def _make_plan(
     format: str,
     batch: bool = False,
 ) -> Sparsity:
-    """The plan of a Jacobian (one target), or of a Hessian (`targets` are the gradients by the sources)."""
+    """The plan of a Jacobian (one target), or of a Hessian (`targets` are the gradients of the sources)."""
     if mode not in MODES:
         raise ValueError(f"Unknown value for mode: {mode!r}. Use one of {', '.join(map(repr, MODES))}.")
     if format not in FORMATS:
@@ -259,7 +259,7 @@ def _planned(
     mode: str,
     batch: bool = False,
 ) -> Sparsity:
-    """The plan that was given, if it is for this problem, or a new one."""
+    """The given plan, if it fits this problem, or a new one."""
     if isinstance(sparse, Sparsity):
         shape = () if order == 2 else tuple(array_of(targets[0]).shape)
         sparse.check(shape, [tuple(array_of(s).shape) for s in sources], order, batch)
@@ -271,7 +271,7 @@ def _planned(
 
 
 def sparse_jacobian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients, sparse: Any, mode: str) -> Any:
-    """The Jacobian as a sparse matrix for each source."""
+    """Compute the Jacobian as a sparse matrix for each source."""
     recording = tape._require_record()
     target, flat = only_tensor("target", target), [only_tensor("sources", s) for s in nest.flatten(sources)]
     plan = _planned(sparse, recording, [target], flat, 1, mode)
@@ -285,7 +285,7 @@ def sparse_jacobian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGr
 
 
 def sparse_batch_jacobian(tape: Tape, target: Any, source: Any, sparse: Any) -> Any:
-    """The Jacobians of a batch as one sparse tensor. Without a connection it is empty, as TensorFlow's is zeros."""
+    """Compute the Jacobians of a batch as one sparse tensor; empty if unconnected, as TensorFlow returns zeros."""
     recording = tape._require_record()
     target, source = only_tensor("target", target), only_tensor("source", source)
     check_batch(target, source)
@@ -302,7 +302,7 @@ def _has_entries(plan: Sparsity, source: int) -> bool:
 
 
 def sparse_hessian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients, sparse: Any) -> Any:
-    """The Hessian as a sparse matrix for each pair of sources."""
+    """Compute the Hessian as a sparse matrix for each pair of sources."""
     second, gradients, flat = directional.recorded_gradient(tape, target, sources, "hessian")
     recording = second._recording
     assert recording is not None

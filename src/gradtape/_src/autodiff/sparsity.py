@@ -1,6 +1,7 @@
-"""Plans of sparse Jacobians and Hessians, and the passes that fill them in.
+"""Plans of sparse Jacobians and Hessians, and the passes that compute their entries.
 
-`Sparsity` is a plan: it can be used at the next point, for a record of the same program. `sparse_plans.py` makes them.
+`Sparsity` is a plan, which can be reused at other points for records of the same program. `sparse_plans.py` makes
+plans.
 """
 
 from __future__ import annotations
@@ -28,19 +29,21 @@ if TYPE_CHECKING:
 
 
 class Passes(NamedTuple):
-    """Some passes in one direction: the color of each column (or row; -1: it is not seeded), and what is read where."""
+    """Some passes in one direction: the color of each column or row (-1: not seeded), and where entries are read."""
 
     forward: bool
     colors: Array
     total: int
-    entries: Array  # which entries of the pattern are read
-    color: Array  # and for each of them in which pass
-    position: Array  # and where: the row of a column, or the column of a row
-    reads: dict[tuple[int, ...], tuple[Array, Array]]  # for some passes: which entries, and where they are
-    substitution: Substitution | None = None  # how entries follow from what is read, if they are not read themselves
+    entries: Array  # the entries of the pattern that are read
+    color: Array  # for each of them, the pass
+    position: Array  # and the position: the row of a column, or the column of a row
+    reads: dict[tuple[int, ...], tuple[Array, Array]]  # by range of passes: entries and positions
+    substitution: Substitution | None = None  # how entries follow from the values, if they are not read directly
 
     def read_from(self, start: int, stop: int, first: int, size: int) -> tuple[Array, Array]:
-        """Which entries are read from the passes between start and stop, and a block of positions; and where."""
+        """The entries that are read from the passes from start to stop, at a block of positions,
+        and these positions.
+        """
         key = (start, stop, first, size)
         if key not in self.reads:
             inside = (self.position >= first) & (self.position < first + size)
@@ -50,15 +53,15 @@ class Passes(NamedTuple):
 
 
 class Sparsity:
-    """Where a Jacobian or Hessian can be different from zero, and the passes that compute it.
+    """The positions where a Jacobian or Hessian can be nonzero, and the passes that compute it.
 
     Pass it as `sparse=` to `tape.jacobian`, `tape.hessian` or (with `batch`) `tape.batch_jacobian`, of this tape or of
-    another one that recorded the same program at another point. Several sources are one matrix, their elements one
-    after the other; the matrices of a batch are the blocks on the diagonal of one.
+    another one that recorded the same program at another point. Several sources form one matrix, side by side; the
+    matrices of a batch are the blocks on the diagonal of one matrix.
 
-    `rows` and `columns` are the places, in order; `shape` is the shape of the matrix, `nnz` the number of places.
-    `mode` is the direction of the passes and `passes` their number; `bound` says that no plan of one direction needs
-    fewer. `dense_ops` names ops whose structure is not known, which make the pattern larger than need be.
+    `rows` and `columns` are the positions, sorted; `shape` is the shape of the matrix, `nnz` the number of positions.
+    `mode` is the direction of the passes and `passes` their number; `bound` is a lower bound for plans of one
+    direction. `dense_ops` names ops with unknown structure, which make the pattern larger than necessary.
     """
 
     def __init__(
@@ -84,17 +87,17 @@ class Sparsity:
 
     @property
     def bound(self) -> int:
-        """The entries of the fullest row, or of the fullest column, whichever has fewer: a lower bound of passes."""
+        """The entries of the fullest row or of the fullest column, whichever has fewer: a lower bound of the passes."""
         return min(least_colors(self.rows), least_colors(self.columns))
 
     def to_dense(self) -> Array:
-        """The pattern as an array of booleans."""
+        """The pattern as a boolean array."""
         mask = np.zeros(self.shape, bool)
         mask[self.rows, self.columns] = True
         return mask
 
     def color_of_entries(self) -> Array:
-        """For each entry the number of the pass that computes it."""
+        """The number of the pass that computes each entry."""
         numbers, first = np.zeros(self.nnz, np.int64), 0
         for part in self._parts:
             color = part.color if part.substitution is None else part.color[part.substitution.first]
@@ -103,7 +106,7 @@ class Sparsity:
         return numbers
 
     def to_svg(self, size: int = 360) -> str:
-        """The pattern as a picture; entries of one pass have one tint.
+        """The pattern as a picture, with one tint for the entries of each pass.
 
         >>> import gradtape as tf
         >>> x = tf.Variable([1.0, 2.0, 3.0])
@@ -130,7 +133,7 @@ class Sparsity:
         passes = f"{self.passes} {self.mode} pass{'' if self.passes == 1 else 'es'}"
         return f"<sparsity of a {rows} x {columns} {name}: {entries}, {passes}{dense}>"
 
-    # -- use at a point ------------------------------------------------------------------------------------------------
+    # -- using a plan --------------------------------------------------------------------------------------------------
     def check(self, target: tuple[int, ...], sources: Sequence[tuple[int, ...]], order: int, batch: bool) -> None:
         """Raise ValueError if the plan is for another problem."""
         if (order, batch) != (self.order, self.batch):
@@ -147,7 +150,7 @@ class Sparsity:
             )
 
     def blocks(self, values: Any, connected: Sequence[bool], policy: UnconnectedGradients) -> list[Any]:
-        """The entries as one sparse matrix for each source; for order 2 a list of them for each source."""
+        """The entries as a sparse matrix for each source; for order 2, a list of them for each source."""
         if self.order == 1:
             return [self._block(values, self._target, i, 0, self.shape[0], c, policy) for i, c in enumerate(connected)]
         ends = zip(self._firsts, self._firsts[1:], strict=False)
@@ -162,7 +165,7 @@ class Sparsity:
     def _block(
         self, values: Any, of: tuple[int, ...], source: int, start: int, stop: int, connected: bool, policy: Any
     ) -> Any:
-        """The rows from `start` to `stop` and the columns of a source, as a sparse matrix or tensor."""
+        """The rows from `start` to `stop` in the columns of a source, as a sparse matrix or tensor."""
         if not connected and policy is UnconnectedGradients.NONE:
             return None
         key = (source, start, stop)
@@ -177,7 +180,7 @@ class Sparsity:
         return SparseTensor(wrap(indices), as_tensor(values), np.array(shape, np.int64))
 
     def _places_of(self, of: tuple[int, ...], source: int, start: int, stop: int) -> tuple[Array, ...]:
-        """Which entries a block has, their rows and columns in it, and their coordinates."""
+        """The entries of a block, their rows and columns in it, and their coordinates."""
         first, last = self._firsts[source], self._firsts[source + 1]
         inside = np.flatnonzero(
             (self.columns >= first) & (self.columns < last) & (self.rows >= start) & (self.rows < stop)
@@ -187,14 +190,14 @@ class Sparsity:
         for flat, shape, axis in ((rows, of, 0), (columns, self._sources[source], len(of))):
             if shape:
                 indices[:, axis : axis + len(shape)] = np.stack(np.unravel_index(flat, shape), 1)
-        if self.batch:  # the same example on both sides: once is enough
+        if self.batch:  # the example has the same index on both sides
             indices = np.delete(indices, len(of), axis=1)
         return inside, rows, columns, indices
 
     def values(
         self, tape: Tape, recording: Recording, targets: Sequence[Any], sources: Sequence[Any], traced: bool
     ) -> Any:
-        """The entries, in order: the passes of each part, and what is read from them."""
+        """The values of all entries, in order, from the passes of each part."""
         dtype = array_of(sources[0]).dtype
         found, order = [], []
         for i, part in enumerate(self._parts):
@@ -218,7 +221,7 @@ class Sparsity:
 
 
 def _as_scipy(values: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
-    """A `scipy.sparse.csr_array`; its values are numbers, which no tape records."""
+    """A `scipy.sparse.csr_array`, with values that no tape records."""
     try:
         from scipy.sparse import csr_array  # type: ignore[import-untyped]
     except ImportError:
@@ -237,13 +240,13 @@ def _as_scipy(values: Any, rows: Array, columns: Array, shape: tuple[int, int]) 
 
 # -- passes ----------------------------------------------------------------------------------------------------------
 def _seeds(colors: Array, start: int, stop: int, shape: tuple[int, ...], value: Any) -> Any:
-    """[passes, *shape]: ones where the color is that of the pass."""
+    """[passes, *shape]: ones where the color is the number of the pass."""
     hot = colors == np.arange(start, stop)[:, None]
     return namespace_of(value).from_numpy(hot.astype(value.dtype).reshape(stop - start, *shape))
 
 
 def _read(rows: Sequence[Any], sizes: Sequence[int], part: Passes, start: int, stop: int) -> list[tuple[Any, Any]]:
-    """What is read from some passes: values, and which of the part's entries they are.
+    """The values that are read from some passes, and the part's entries that they are.
 
     `rows` are the results [passes, …], one for each block of positions.
     """
@@ -262,7 +265,7 @@ def _read(rows: Sequence[Any], sizes: Sequence[int], part: Passes, start: int, s
 
 
 def _joined(found: Sequence[tuple[Any, Any]], dtype: Any, traced: bool) -> Any:
-    """The entries of a part in order; zeros where a pass did not arrive."""
+    """The entries of a part in order; zeros for entries that no pass has reached."""
     if not found:
         return None
     if len(found) == 1 and found[0][0] is not None:
@@ -281,7 +284,7 @@ def _joined(found: Sequence[tuple[Any, Any]], dtype: Any, traced: bool) -> Any:
 def _reverse_passes(
     tape: Tape, recording: Any, targets: Sequence[Any], sources: Sequence[Any], part: Passes, traced: bool, last: bool
 ) -> Any:
-    """The rows of one color together: one backward pass carries as many colors as memory allows."""
+    """Compute the rows of each color together: one backward pass carries as many colors as memory allows."""
     (target,) = targets
     value = array_of(target)
     sizes = [math.prod(array_of(s).shape) for s in sources]
@@ -300,7 +303,7 @@ def _reverse_passes(
 def _forward_passes(
     tape: Tape, recording: Any, targets: Sequence[Any], sources: Sequence[Any], part: Passes, traced: bool, last: bool
 ) -> Any:
-    """The columns of one color together: one forward pass carries as many colors as memory allows."""
+    """Compute the columns of each color together: one forward pass carries as many colors as memory allows."""
     sizes = [math.prod(array_of(sources[i] if t is None else t).shape) for i, t in enumerate(targets)]
     lengths = [math.prod(array_of(s).shape) for s in sources]
     firsts = np.cumsum([0, *lengths])
@@ -314,7 +317,7 @@ def _forward_passes(
             x = array_of(source)
             hot = _seeds(part.colors[first:end], start, stop, tuple(x.shape), x)
             seeds[source.uid] = Batched(wrap(hot) if traced else hot, level)
-        carried = directional.carry(recording, seeds, traced)
+        carried = directional.forward_pass(recording, seeds, traced)
         some = next(iter(seeds.values()))
         rows = [None if t is None else rows_of(carried.get(t.uid), some) for t in targets]
         found += _read(rows, sizes, part, start, stop)

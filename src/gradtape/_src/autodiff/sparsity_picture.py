@@ -1,4 +1,4 @@
-"""A sparsity pattern as a picture: a square for each entry, in the tint of the pass that it is read from."""
+"""A sparsity pattern as a picture: a square for each entry, with a tint for the pass that computes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gradtape._src.autodiff.sparsity import Sparsity
 
 _CELLS = 120
-"""A larger matrix is drawn with this many cells along its longer side; a cell is drawn if it has an entry."""
+"""The number of cells along the longer side for larger matrices; a cell is drawn if it contains an entry."""
 
 
 def to_svg(plan: Sparsity, size: int) -> str:
@@ -35,7 +35,7 @@ def to_svg(plan: Sparsity, size: int) -> str:
 
 
 def _tint(color: int, count: int) -> str:
-    """Colors that are far apart around the circle of hues."""
+    """A color for each pass, far from each other around the color wheel."""
     return f"hsl({round(360 * ((color * 0.618034) % 1 if count > 6 else color / max(count, 1)))},65%,45%)"
 
 

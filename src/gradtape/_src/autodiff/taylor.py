@@ -1,4 +1,4 @@
-"""Derivatives of high order along directions, from the records of a tape: Taylor mode, Laplacians, biharmonics."""
+"""Higher-order derivatives along directions, from the records of a tape: Taylor mode, Laplacians, biharmonics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gradtape._src.autodiff.recording import Recording
 
 _MOST_ORDERS = 170
-"""The factorial of a larger number is not a float64."""
+"""The largest order: factorials of larger numbers overflow float64."""
 
 
 def taylor(tape: Tape, target: Any, sources: Any, order: int, directions: Any, policy: UnconnectedGradients) -> Any:
@@ -72,7 +72,7 @@ def laplacian(tape: Tape, target: Any, source: Any, batch: bool, policy: Unconne
 def biharmonic(tape: Tape, target: Any, source: Any, batch: bool, policy: UnconnectedGradients) -> Any:
     """See `GradientTape.biharmonic`.
 
-    A fourth derivative by x_i twice and x_j twice is a sum of fourth derivatives along e_i, e_j, e_i + e_j and
+    A fourth derivative, twice by x_i and twice by x_j, is a sum of fourth derivatives along e_i, e_j, e_i + e_j and
     e_i - e_j: 12 D_iijj = D⁴(e_i + e_j) + D⁴(e_i - e_j) - 2 D⁴(e_i) - 2 D⁴(e_j).
     """
     recording, target, source = _of_one(tape, target, source, batch)
@@ -111,7 +111,7 @@ def _of_one(tape: Tape, target: Any, source: Any, batch: bool) -> tuple[Recordin
 
 # -- directions ------------------------------------------------------------------------------------------------------
 def _lines(sources: Sequence[Any], directions: dict[int, Any]) -> dict[int, Series]:
-    """source + t direction, as series by uid; where a rule needs the value of a source, the record has saved it."""
+    """source + t direction, as series by uid. Rules that need the value of a source find it in the record."""
     arrays = {source.uid: array_of(source) for source in sources if source.uid in directions}
     return {
         uid: Series(tuple(array.shape), numpy_dtype(array), [None, directions[uid]]) for uid, array in arrays.items()
@@ -119,7 +119,7 @@ def _lines(sources: Sequence[Any], directions: dict[int, Any]) -> dict[int, Seri
 
 
 def _unit_directions(recording: Recording, target: Any, source: Any, batch: bool, traced: bool) -> Any:
-    """Batches of unit vectors: one for each number of the source, or of each point of it."""
+    """Batches of unit vectors: one for each element of the source, or of each point of it."""
     shape, dtype = tuple(array_of(source).shape), array_of(source).dtype
     size = math.prod(shape[1:] if batch else shape)
     for first, last in chunks(size, row_bytes(recording, [target], dtype.itemsize), None):
@@ -134,14 +134,14 @@ def _pairs_of_directions(recording: Recording, target: Any, source: Any, batch: 
     unit = np.eye(size, dtype=dtype)
     first, second = np.triu_indices(size, 1)
     rows = np.concatenate([unit, unit[first] + unit[second], unit[first] - unit[second]])
-    # Once in D_iiii, and with -2 / 12 in 2 D_iijj for each of the other size - 1 numbers.
+    # Once in D_iiii, and with -2 / 12 in 2 D_iijj for each of the other size - 1 elements.
     weights = np.concatenate([np.full(size, 1 - (size - 1) / 3), np.full(2 * len(first), 1 / 6)])
     for start, stop in chunks(len(rows), 5 * row_bytes(recording, [target], dtype.itemsize), None):
         yield _batch(rows[start:stop], shape, source, batch, traced), weights[start:stop].astype(dtype)
 
 
 def _batch(rows: Any, shape: tuple[int, ...], source: Any, batch: bool, traced: bool) -> Batched:
-    """Directions [rows, numbers] as a batch of arrays like the source; points have the same ones."""
+    """Directions [rows, elements] as a batch of arrays with the source's shape; all points have the same ones."""
     if batch:
         rows = np.broadcast_to(rows.reshape(len(rows), 1, *shape[1:]), (len(rows), *shape))
     rows = namespace_of(array_of(source)).from_numpy(np.ascontiguousarray(rows.reshape(len(rows), *shape)))
@@ -149,7 +149,7 @@ def _batch(rows: Any, shape: tuple[int, ...], source: Any, batch: bool, traced: 
 
 
 def _weighted(fourth: Batched, weights: Any) -> Any:
-    """The sum of fourth derivatives with weights: coefficients times 4!."""
+    """The weighted sum of fourth derivatives: coefficients times 4!."""
     factors = weights.reshape(len(weights), *[1] * len(fourth.shape)) * 24
     return sum_over_directions(fourth.mapped(lambda rows: rows * factors))
 
