@@ -1,4 +1,4 @@
-"""The arguments of a call: tensors, variables and Python values, and the key of the program that takes them."""
+"""The arguments of a call: tensors, variables and Python values, and the key of the trace for them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Keywords(dict[str, Any]):
 class Arguments(NamedTuple):
     """The arguments of one call.
 
-    given          a tuple that is the same however they were passed
-    leaves         the leaves of that structure, arrays converted to tensors
-    key            equal for calls that run one program
-    variable_args  the variables among the leaves, each once
+    given          the arguments as a tuple, which does not depend on how they were passed
+    leaves         the leaves of that structure, with arrays converted to tensors
+    key            equal for calls that run the same program
+    variable_args  the variables among the leaves, without repetitions
     """
 
     given: tuple[Any, ...]
@@ -42,17 +42,17 @@ class Arguments(NamedTuple):
 
 
 def arguments_of(given: tuple[Any, ...], exact: bool = False) -> Arguments:
-    """The arguments of a call."""
+    """Bind and flatten the arguments of a call."""
     return Arguments(given, *flattened(given, exact))
 
 
 def flattened(given: tuple[Any, ...], exact: bool = False) -> tuple[list[Any], Any, Sequence[Variable]]:
     """The leaves, the key and the variables of `Arguments`; the key is None for a batch in a vectorized_map.
 
-    Ragged and sparse tensors with other numbers of values have the same key, unless it has to be `exact`.
+    Ragged and sparse tensors with different numbers of values have the same key, unless it has to be `exact`.
     """
     key = []
-    for value in given:  # tensors alone, as in most calls (benchmark: call_overhead)
+    for value in given:  # only tensors, as in most calls (benchmark: call_overhead)
         if type(value) is not Tensor:
             return _flattened_structure(given, exact)
         array = value.array
@@ -63,7 +63,7 @@ def flattened(given: tuple[Any, ...], exact: bool = False) -> tuple[list[Any], A
 
 
 def _flattened_structure(given: tuple[Any, ...], exact: bool) -> tuple[list[Any], Any, Sequence[Variable]]:
-    """The same for any arguments."""
+    """`flattened` for any arguments."""
     key: list[Any] = []
     variable_args: Sequence[Variable] = ()
     free: Sequence[tuple[int, ...]] = ()
@@ -98,24 +98,24 @@ def _flattened_structure(given: tuple[Any, ...], exact: bool) -> tuple[list[Any]
 
 
 def _known_sizes(shape: Sequence[Any], free: Sequence[int]) -> tuple[Any, ...]:
-    """A shape with None for the axes whose sizes a trace does not assume."""
+    """A shape with None for the axes whose sizes the trace does not assume."""
     return tuple([None if axis in free else n for axis, n in enumerate(shape)])
 
 
 def distinct(variables: Sequence[Variable]) -> list[Variable]:
-    """The variables in order, each once."""
+    """The variables in order, without repetitions."""
     return list({v.uid: v for v in variables}.values())
 
 
 def _variable_key(variable: Variable, variable_args: Sequence[Variable]) -> Any:
-    """Not which variable it is, but which of the arguments: the program is told when it is called."""
+    """The key of a variable: its position among the variables, not its identity, as the program takes any variable."""
     number = next(i for i, v in enumerate(variable_args) if v is variable)
     like = abstract_value(variable)
     return ("variable", number, variable.shape, tuple(like.shape), np.dtype(like.dtype), variable.trainable)
 
 
 def key_for_these(key: Any, variable_args: Sequence[Variable]) -> Any:
-    """A key for these very variables, and no others."""
+    """A key for exactly these variables."""
     return (tuple([v.uid for v in variable_args]), key)
 
 
@@ -124,14 +124,14 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def plain(tensor: Tensor) -> Tensor:
-    """A slice of a variable as a tensor like any other."""
+    """A slice of a variable as a plain tensor."""
     plain = Tensor()
     plain.array, plain.uid = tensor.array, tensor.uid
     return plain
 
 
 def _structure_key(value: Any) -> Any:
-    """What tells structures apart: the order of a mapping's keys, and its class, do not."""
+    """The key of a structure, which ignores the order of a mapping's keys and its class."""
     if isinstance(value, Mapping):
         keys = sorted(value)
         return ("mapping", *keys, *[_structure_key(value[key]) for key in keys])
@@ -147,9 +147,9 @@ def _structure_key(value: Any) -> Any:
 
 
 def _static_key(leaf: Any) -> Any:
-    """A Python value as a part of the key: numbers and strings by value, objects by identity."""
+    """The key of a Python value: numbers and strings by value, objects by identity."""
     if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
-        return leaf  # by equality, as TensorFlow has it: 1, 1.0 and True are one
+        return leaf  # by equality, as in TensorFlow: 1, 1.0 and True are the same
     try:
         hash(leaf)
     except TypeError:
@@ -169,11 +169,11 @@ def split_keywords(given: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, A
 
 
 def arguments_kept(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], None]:
-    """A check for later: a call must not have changed the lists and dicts among its arguments."""
+    """Return a check to be made after a call: that it has not changed the lists and dicts among its arguments."""
     try:
         signature = inspect.signature(function)
         given = signature.bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):  # nothing is known of it, or the call will say what is wrong
+    except (TypeError, ValueError):  # no signature, or the call will raise a better error
         return lambda: None
     nested = {name: value for name, value in given.items() if nest.is_nested(value)}
     before = {name: (_structure_key(value), nest.flatten(value)) for name, value in nested.items()}

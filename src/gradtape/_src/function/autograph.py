@@ -1,8 +1,8 @@
-"""AutoGraph: Python's `if`, `while` and `for` over tensors, in a form that can be traced.
+"""AutoGraph: convert Python's `if`, `while` and `for` over tensors to a form that can be traced.
 
-`malt` (diastatic-malt) takes the source of a function and writes the control flow in it as calls of operators; what
-these do is in `staging`. Functions that converted code calls are converted when it does, libraries excepted. The result
-is compiled under the name and the line numbers of the original, so that tracebacks and debuggers show the user's code.
+`malt` (diastatic-malt) rewrites the control flow in a function's source as calls of operators, which `staging`
+implements. Functions that converted code calls are converted when it calls them, except those of libraries. The result
+is compiled with the name and the line numbers of the original, so that tracebacks and debuggers show the user's code.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _LIBRARIES = frozenset(
 )
 _LOOP_OPTIONS = "ag_loop_options__"
 _HELPERS = ("if_body", "else_body", "loop_body", "loop_test", "extra_test", "get_state", "set_state")
-"""How malt names the functions it makes of pieces of a function."""
+"""malt's names for the functions that it makes from pieces of a function."""
 
 
 @functools.cache
 def is_available() -> bool:
-    """Whether malt is installed; it is not imported to find out."""
+    """Whether malt is installed. Does not import it."""
     return importlib.util.find_spec("malt") is not None
 
 
@@ -90,13 +90,13 @@ def set_loop_options(
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its control flow converted; the function itself where that is not possible."""
+    """The function with its control flow converted; the function itself if it cannot be converted."""
     return _converted(function, requested=True) if is_available() else function
 
 
-# -- what is converted -----------------------------------------------------------------------------------------------
+# -- choosing what to convert ----------------------------------------------------------------------------------------
 def _converted(function: Any, requested: bool = False) -> Callable[..., Any]:
-    """What to call instead of a function. An explicitly requested conversion also converts functions of libraries."""
+    """The function to call instead. An explicit request (`requested`) converts functions of libraries as well."""
     if isinstance(function, functools.partial):
         inner = _converted(function.func, requested)
         return functools.partial(inner, *function.args, **function.keywords)
@@ -122,13 +122,13 @@ def _wants_conversion(function: FunctionType, requested: bool) -> bool:
         return False
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return False
-    if code.co_filename == "<string>":  # made by exec: methods of dataclasses and named tuples
+    if code.co_filename == "<string>":  # from exec: methods of dataclasses and named tuples
         return False
     return requested or not _is_library(function)
 
 
 def _is_library(function: FunctionType) -> bool:
-    """Whether a function is none of the user's. Packages that are installed are, unless they use gradtape."""
+    """Whether a function belongs to an installed package that does not use gradtape."""
     path = function.__code__.co_filename
     name = str(function.__globals__.get("__name__", "")).partition(".")[0]
     if name in _LIBRARIES or path.startswith(("<frozen", _PACKAGE + os.sep)):
@@ -169,7 +169,7 @@ def _converted_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _with_converted_functions(arguments: Any) -> Any:
-    """The arguments of `tf.cond`, `tf.map_fn` and the like, which call functions of the user."""
+    """Convert the functions among the arguments of `tf.cond`, `tf.map_fn` and the like."""
     from gradtape._src import nest
 
     def convert(leaf: Any) -> Any:
@@ -203,11 +203,11 @@ def _locals(function: Any, args: tuple[Any, ...], scope: Any) -> Any:
 
 
 _IN_CONTEXT = {"eval": _eval, "super": _super, "globals": _globals, "locals": _locals}
-"""Functions that look at the function that calls them."""
+"""Functions that inspect their caller."""
 
 
 def _mark_converted(function: Any) -> Any:
-    """Inner functions of converted code are converted already."""
+    """Mark an inner function of converted code, which is converted already."""
     setattr(function, _CONVERTED, function.__code__)
     return function
 
@@ -220,13 +220,13 @@ _converting = forks.rlock()
 
 
 def _transformed(function: FunctionType) -> FunctionType:
-    """The converted function; the function itself, and a warning once, where there is no way."""
+    """The converted function; if conversion fails, the function itself, with a warning the first time."""
     code = function.__code__
     with _converting:
         if code not in _factories:
             try:
                 _factories[code] = _factory(function)
-            except Exception as error:  # whatever malt cannot deal with
+            except Exception as error:  # anything that malt cannot handle
                 if is_interrupt(error):
                     raise
                 _factories[code] = None
@@ -249,7 +249,7 @@ def _warn(function: FunctionType, error: Exception) -> None:
 
 @functools.cache
 def _operators() -> Any:
-    """The names that converted code uses, as attributes of `ag__`."""
+    """The attributes of `ag__`, the operators that converted code calls."""
     from malt.core import converter
 
     from gradtape._src.function import staging
@@ -281,11 +281,11 @@ _OPERATORS = (
 )
 
 
-_OUTER, _INNER = "ag__outer", "ag__inner"  # names that the code around a converted function does not have
+_OUTER, _INNER = "ag__outer", "ag__inner"  # names that do not occur in the user's code
 
 
 def _factory(function: FunctionType) -> Callable[[FunctionType], FunctionType]:
-    """What makes converted functions of all functions with this code, each with its own closure and defaults."""
+    """A function that converts all functions with this code, each with its own closure and defaults."""
     definition, name = _converted_definition(function)
     free = function.__code__.co_freevars
     module = ast.parse(
@@ -320,7 +320,7 @@ def _factory(function: FunctionType) -> Callable[[FunctionType], FunctionType]:
 
 
 def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
-    """The converted function as a statement that defines it, with the lines of the original; and its name there."""
+    """The definition of the converted function as a statement, with the lines of the original; and its name there."""
     from malt.core import converter
     from malt.impl import api
     from malt.lang import directives
@@ -346,7 +346,7 @@ def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
     text = parser.unparse(node, include_encoding_marker=False)
     try:
         found = origin_info.create_source_map([node], text, "")
-    except ValueError:  # what was written does not read back the same: lines cannot be told
+    except ValueError:  # the unparsed source differs when parsed again: lines cannot be mapped
         found = {}
     lines = {place.lineno: origin.loc.lineno for place, origin in found.items()}
     definition = ast.parse(text).body[0]
@@ -355,7 +355,9 @@ def _converted_definition(function: FunctionType) -> tuple[ast.stmt, str]:
 
 
 def _check_source(function: FunctionType, node: Any) -> None:
-    """Raise if what was read is not the function: of code without a file, Python reads the main program."""
+    """Raise an error if the source is not that of the function: for code without a file, Python
+    reads the main program.
+    """
     code = function.__code__
     name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
     count = len(node.args.posonlyargs) + len(node.args.args)
@@ -366,9 +368,9 @@ def _check_source(function: FunctionType, node: Any) -> None:
 
 
 def _lambda_of(function: FunctionType) -> tuple[ast.Lambda, str] | None:
-    """The definition of a lambda and its source: there may be several in a line, so it goes by columns."""
+    """The node of a lambda and its source, found by columns, because a line may have several."""
     code = function.__code__
-    if function.__name__ != "<lambda>" or not hasattr(code, "co_positions"):  # Python 3.10 knows lines only
+    if function.__name__ != "<lambda>" or not hasattr(code, "co_positions"):  # Python 3.10 has no columns
         return None
     places = [(line, end, column, stop) for line, end, column, stop in code.co_positions() if stop]
     first = min((line, column) for line, _, column, _ in places)
@@ -388,12 +390,12 @@ def _lambda_of(function: FunctionType) -> tuple[ast.Lambda, str] | None:
 
 @functools.lru_cache(maxsize=8)
 def _lambdas(lines: tuple[str, ...]) -> list[ast.Lambda]:
-    """The lambdas of a file: it is parsed once for all of them."""
+    """The lambdas of a file, which is parsed once."""
     return [node for node in ast.walk(ast.parse("".join(lines))) if isinstance(node, ast.Lambda)]
 
 
 def _source_of(node: ast.expr, lines: Sequence[str]) -> str:
-    """The source of a node; columns count bytes."""
+    """The source of a node; columns are counted in bytes."""
     part = [line.encode() for line in lines[node.lineno - 1 : node.end_lineno]]
     part[-1] = part[-1][: node.end_col_offset]
     part[0] = part[0][node.col_offset :]
@@ -405,7 +407,7 @@ def _end(node: ast.expr) -> tuple[Any, Any]:
 
 
 def _without_defaults(node: Any) -> Any:
-    """Defaults are taken over as the values they have; the expressions would be looked up in the wrong place."""
+    """Remove default values: the converted function gets the evaluated defaults of the original."""
     arguments = node.args
     arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
     arguments.kw_defaults = [None if d is None else ast.Constant(None) for d in arguments.kw_defaults]
@@ -413,8 +415,8 @@ def _without_defaults(node: Any) -> Any:
 
 
 class _Prepared(ast.NodeTransformer):
-    """What malt does not do itself: assertions with any message, names of exceptions, private names of a class; and
-    the options of a loop under the name that it knows.
+    """Rewrites what malt does not support: assertions with any message, names of exceptions, private names of a class,
+    and other names of `set_loop_options`.
     """
 
     def __init__(self, function: FunctionType, namespace: dict[str, Any]) -> None:
@@ -437,7 +439,7 @@ class _Prepared(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _value(self, node: ast.expr) -> Any:
-        """What a name stands for, or an attribute of a module."""
+        """The value of a name, or of an attribute of a module."""
         if isinstance(node, ast.Name):
             return self._namespace.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -465,7 +467,7 @@ class _Prepared(ast.NodeTransformer):
 
 
 def _derive(statement: ast.stmt, origin: ast.AST) -> ast.stmt:
-    """A new statement in the place of another one."""
+    """A new statement with the location of `origin`, which it replaces."""
     from malt.pyct import origin_info
 
     ast.fix_missing_locations(ast.copy_location(statement, origin))
@@ -474,9 +476,9 @@ def _derive(statement: ast.stmt, origin: ast.AST) -> ast.stmt:
 
 
 def _move(node: ast.AST, lines: dict[int, int], line: int) -> int:
-    """Give the parts of converted code the lines of what they were made from; columns are left open.
+    """Set the lines of converted code to those of its origin, without columns.
 
-    What has no origin of its own goes with what is before it.
+    A node without an origin gets the line of the one before it.
     """
     if hasattr(node, "lineno"):
         place: Any = node
@@ -490,7 +492,7 @@ def _move(node: ast.AST, lines: dict[int, int], line: int) -> int:
 
 
 def _renamed(code: CodeType, name: str, shown: str) -> CodeType:
-    """The pieces of a function under its own name, for tracebacks."""
+    """Rename the code objects of a converted function to the original name, for tracebacks."""
 
     def rename(part: CodeType, within: str) -> CodeType:
         if part.co_name == name or part.co_name.rstrip("_0123456789") in _HELPERS:

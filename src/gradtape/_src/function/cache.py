@@ -1,4 +1,4 @@
-"""The concrete functions of a function, by the keys of the arguments that they were traced for."""
+"""The concrete functions of a function, by the keys of their arguments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gradtape._src.variable import Variable
 class Cache:
     """Concrete functions by key.
 
-    One that takes any variables is there under the key of its arguments; one whose code also reaches a variable in
-    another way is there under a key for these very variables. One for unknown dimensions is there under the key of each
-    size.
+    A function that takes any variables is stored under the key of its arguments; if its code also reaches one of them
+    in another way, under a key for exactly these variables. A function with unknown dimensions is stored under the key
+    of each size that was called.
     """
 
     __slots__ = ("_by_key",)
@@ -24,26 +24,26 @@ class Cache:
         self._by_key: dict[Any, ConcreteFunction] = {}
 
     def find(self, key: Any, variable_args: Sequence[Variable]) -> ConcreteFunction | None:
-        """The function for arguments like these."""
+        """The function for these arguments; None if there is none."""
         found = self._by_key.get(key)
         if variable_args and (found is None or not found.matches(variable_args)):
             found = self._by_key.get(key_for_these(key, variable_args))
         return found
 
     def add(self, concrete: ConcreteFunction, key: Any, variable_args: Sequence[Variable]) -> None:
-        """Use it for arguments like these from now on."""
+        """Add a function for arguments with this key."""
         if variable_args:
             self._by_key[key_for_these(key, variable_args)] = concrete
         if not concrete.graph.also_captured:
             self._by_key[key] = concrete
 
     def replace(self, old: ConcreteFunction, new: ConcreteFunction) -> None:
-        """Use another one instead."""
+        """Replace a function under all of its keys."""
         for key in self._keys(old):
             self._by_key[key] = new
 
     def remove(self, concrete: ConcreteFunction) -> None:
-        """Trace again where it was used."""
+        """Remove a function, so that calls trace again."""
         for key in self._keys(concrete):
             self._by_key.pop(key, None)
 
@@ -51,5 +51,5 @@ class Cache:
         return [key for key, found in list(self._by_key.items()) if found is concrete]
 
     def functions(self) -> list[ConcreteFunction]:
-        """All of them, each once."""
+        """All functions, without repetitions."""
         return list(dict.fromkeys(self._by_key.values()))

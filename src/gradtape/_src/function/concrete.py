@@ -1,4 +1,4 @@
-"""Concrete functions: traced for one kind of arguments, and called with tensors."""
+"""Concrete functions: traced for one signature, and called with tensors."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 _COMPUTED = object()
 
 on_concrete: list[Callable[[ConcreteFunction], None]] = []
-"""Called with every function that has been traced."""
+"""Callbacks for every function that has been traced."""
 
 
 class FunctionRef:
-    """The function that concrete ones were traced from: referred to weakly and, where it is gone, made again."""
+    """A weak reference to the function that concrete functions were traced from, which recreates it if it is gone."""
 
     def __init__(self, function: Function, parameters: inspect.Signature | None) -> None:
         self.name, self.parameters = function.name, parameters
@@ -52,13 +52,13 @@ class FunctionRef:
         self._copy: Function | None = None
 
     def copy(self) -> Function:
-        """Another function that is the same, without its traces."""
+        """An equal function without traces."""
         make, options = self._made_by
         made: Function = make(*options)
         return made
 
     def function(self) -> Function:
-        """The function, or another one that is the same."""
+        """The function, or an equal one."""
         found = self._function() or self._copy
         if found is None:
             make, options = self._made_by
@@ -67,12 +67,12 @@ class FunctionRef:
 
 
 class ConcreteFunction:
-    """A function traced for one kind of arguments."""
+    """A function traced for one signature."""
 
-    patterns: Any = None  # the shapes of its arguments, where they have unknown dimensions
-    _eager: ConcreteFunction | None = None  # what runs calls with sizes that the trace is not for
+    patterns: Any = None  # the shapes of its arguments, if they have unknown dimensions
+    _eager: ConcreteFunction | None = None  # runs calls with sizes that the trace does not fit
     unknown_shapes: AbstractSet[int] = frozenset()  # uids of tensors whose shapes were unknown to the trace
-    names: list[str | None] | None = None  # of the tensors among its arguments, where specifications gave them names
+    names: list[str | None] | None = None  # of the tensor arguments, if their specifications have names
 
     def __init__(self, origin: FunctionRef, given: Any, leaves: list[Any], traced: Traced, result: Any) -> None:
         self._origin, self.name = origin, origin.name
@@ -80,7 +80,7 @@ class ConcreteFunction:
         self._traced, self.unknown_shapes = traced, traced.graph.unknown_shapes
         flat = nest.flatten(result, expand_composites=True)
         self._single = type(result) is Tensor and not is_text(result)
-        # What no program computes is a part of the result as it is: None, and strings.
+        # Leaves that no program computes are kept as they are: None, and strings.
         self._leaves = [leaf if leaf is None or is_text(leaf) else _COMPUTED for leaf in flat]
         self._structure = nest.pack_sequence_as(result, [spec_of(leaf) for leaf in flat], expand_composites=True)
         self._template = result
@@ -91,36 +91,36 @@ class ConcreteFunction:
 
     @property
     def graph(self) -> Graph:
-        """What was traced: nodes, inputs, variables."""
+        """The graph of the trace: nodes, inputs, variables."""
         return self._traced.graph
 
     def xla(self) -> Any:
-        """What compiles its program by XLA."""
+        """The XLA executor of its program."""
         return self._traced.plain.xla
 
     @property
     def is_for_each_size(self) -> bool:
-        """Whether dimensions are unknown that the trace took for numbers: calls trace it anew."""
+        """Whether it is only a signature with unknown dimensions, and calls are traced for each size."""
         declared = self.declared_shapes
         return self.patterns is None and declared is not None and not all(s.is_fully_defined() for s in declared)
 
     @property
     def traced(self) -> Traced:
-        """The trace, which has the program."""
+        """The trace with its program."""
         return self._traced
 
     @property
     def origin(self) -> FunctionRef:
-        """The function that it was traced from."""
+        """A reference to the function that it was traced from."""
         return self._origin
 
     @property
     def template(self) -> Any:
-        """What the traced code returned: tensors without values in their structure."""
+        """The structure that the traced code returned, with symbolic tensors as leaves."""
         return self._template
 
     def of_rank(self, rank: int) -> ConcreteFunction:
-        """The function traced for tensors of this rank, where its signature declares none."""
+        """The function traced for tensors of this rank, if its signature declares none."""
         specs = nest.flatten(self._given, expand_composites=True)
         known = [
             TensorSpec([None] * rank, s.dtype) if isinstance(s, TensorSpec) and s.shape.rank is None else s
@@ -130,7 +130,7 @@ class ConcreteFunction:
         return self._origin.copy().get_concrete_function(*args, **kwargs)
 
     def staged(self) -> Any:
-        """The function traced for a file, where ops that XLA has no place for are nodes between programs."""
+        """The function traced for a file, in which ops without an XLA program are nodes between programs."""
         declared = self.declared_shapes
         specs = nest.flatten(self._given, expand_composites=True)
         tensors = example([s for s in specs if isinstance(s, TensorSpec)], {})
@@ -138,12 +138,12 @@ class ConcreteFunction:
 
     @property
     def structured_outputs(self) -> Any:
-        """The results as `TensorSpec`s in their structure."""
+        """The results as a structure of `TensorSpec`s."""
         return self._structure
 
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as `TensorSpec`s in their structure, and keyword-only ones."""
+        """The arguments as a structure of `TensorSpec`s, and the keyword-only ones."""
         given = self._given
         if self.names is not None:
             remaining, leaves = iter(self.names), nest.flatten(given, expand_composites=True)
@@ -159,32 +159,32 @@ class ConcreteFunction:
 
     @property
     def inputs(self) -> list[Any]:
-        """The tensors it takes, as `TensorSpec`s."""
+        """The `TensorSpec`s of the tensors that it takes."""
         return [spec_of(t) for t in self._traced.inputs]
 
     @property
     def outputs(self) -> list[Any]:
-        """The tensors it gives, as `TensorSpec`s."""
+        """The `TensorSpec`s of the tensors that it returns."""
         return [spec_of(t) for t in self._traced.outputs]
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables it reads or assigns, without those among its arguments."""
+        """The variables that it reads or assigns, without its arguments."""
         return tuple(self._captured)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """The trainable ones among them."""
+        """The trainable ones of its variables."""
         return tuple(v for v in self._captured if v.trainable)
 
     def add_to_graph(self, g: Any = None, overwrite: bool = False) -> None:
-        """Make the function known to a graph: nothing to do, a graph has what its nodes call."""
+        """Do nothing: a graph contains the functions that its nodes call."""
 
     def add_gradient_functions_to_graph(self, g: Any = None) -> None:
-        """Make the derivatives of the function known to a graph: nothing to do, they are traced when needed."""
+        """Do nothing: derivatives are traced when they are needed."""
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
-        """The signature as text: one line, or with the results below it."""
+        """The signature as text: one line, or with `verbose`, the results below it."""
         args, kwargs = self.structured_input_signature
         given = [spec_text(value) for value in args] + [f"{name}={spec_text(value)}" for name, value in kwargs.items()]
         line = f"{self.name}({', '.join(given)})"
@@ -220,9 +220,10 @@ class ConcreteFunction:
         return self._origin.function().concrete_for(self._arguments(tensors, variables)).run(tensors, variable_args)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Any, Any]]:
-        """The tensors and variables of a call, each with what is declared for it; Python values have to be the same.
+        """Pair the tensors and variables of a call with their declarations; Python values have to be equal to the
+        traced ones.
 
-        As in TensorFlow, a call that does not have the structure of the arguments may give all tensors in their order.
+        As in TensorFlow, a call may instead pass all tensors in order, without the structure of the arguments.
         """
         try:
             places = {id(spec): leaf for leaf, spec in self._pairs(args, kwargs)}
@@ -241,7 +242,9 @@ class ConcreteFunction:
         ]
 
     def _in_order(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, Any] | None:
-        """Tensors by the ids of what is declared for them, where a call gives exactly these, without structure."""
+        """Tensors by the ids of their declarations, if a call passes exactly these, without
+        structure; otherwise None.
+        """
         names: dict[str, Any] = {}
         for name, declared in self._declared().items():
             for spec in nest.flatten(declared, True):
@@ -257,7 +260,7 @@ class ConcreteFunction:
         return {id(names[name]): value for name, value in places.items()}
 
     def _declared(self) -> dict[str, Any]:
-        """What is declared for each argument, by its name."""
+        """The declaration of each argument, by name."""
         args, kwargs = split_keywords(self._given)
         if self._origin.parameters is None:
             return {"": args}
@@ -265,7 +268,7 @@ class ConcreteFunction:
 
     def _pairs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
         declared = self._declared()
-        if self._origin.parameters is None:  # nothing is known of them: by their order
+        if self._origin.parameters is None:  # no signature: bind by position
             given: dict[str, Any] = {"": args}
         else:
             given = self._origin.parameters.bind_partial(*args, **kwargs).arguments
@@ -276,11 +279,11 @@ class ConcreteFunction:
             if name not in given:
                 if any(isinstance(s, (TensorSpec, VariableSpec)) for s in nest.flatten(spec, True)):
                     raise TypeError(f"missing a required argument: '{name}'")
-                continue  # a Python value: it can be left out
+                continue  # a Python value may be omitted
             yield from paired(given[name], spec)
 
     def _converted(self, leaf: Any, spec: TensorSpec) -> Tensor:
-        """A tensor for the place of one."""
+        """Convert an argument to a tensor that fits its specification."""
         if isinstance(leaf, Variable):
             leaf = read(leaf)
         tensor = leaf if isinstance(leaf, Tensor) else convert(leaf, spec.dtype)
@@ -293,7 +296,7 @@ class ConcreteFunction:
         return tensor if type(tensor) is Tensor else plain(tensor)
 
     def _checked(self, leaf: Any, spec: VariableSpec) -> Variable:
-        """A variable for the place of one."""
+        """Check that a variable fits its specification."""
         if not isinstance(leaf, Variable):
             raise errors.invalid_argument(
                 f"cannot compute {self.name}: {self.pretty_printed_signature(False)} received {leaf!r} but takes a "
@@ -310,10 +313,10 @@ class ConcreteFunction:
         return variable
 
     def matches(self, variable_args: Sequence[Variable]) -> bool:
-        """Whether its program is right for these variables, among arguments of the kind that it was traced for.
+        """Whether its program may run with these variables.
 
-        It is not if the code got hold of a variable in another way than as an argument: then it matters whether that
-        is the one which is passed.
+        It may not if the code reached a variable in another way than as an argument, and that is not the one that is
+        passed.
         """
         also_captured = self.graph.also_captured
         own = [v.uid for v in self._captured]
@@ -323,11 +326,11 @@ class ConcreteFunction:
         )
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
-        """Whether it was traced for unknown dimensions that may have these sizes."""
+        """Whether it was traced with unknown dimensions that may have these sizes."""
         return False
 
     def declare_shapes(self, declared: Sequence[TensorShape]) -> None:
-        """Show these shapes in its signature."""
+        """Set the shapes that its signature shows."""
         leaves = nest.flatten(self._given, expand_composites=True)
         shapes = iter(declared)
         specs = [TensorSpec(next(shapes), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
@@ -335,34 +338,34 @@ class ConcreteFunction:
 
     @property
     def declared_shapes(self) -> list[TensorShape]:
-        """The shapes in its signature."""
+        """The shapes that its signature shows."""
         leaves = nest.flatten(self._given, expand_composites=True)
         return [leaf.shape for leaf in leaves if isinstance(leaf, TensorSpec)]
 
     def _arguments(self, tensors: Sequence[Tensor], variables: Sequence[Variable]) -> Arguments:
-        """The arguments of a call that has these tensors and variables, in order."""
+        """The arguments of a call with these tensors and variables, in order."""
         of = {TensorSpec: iter(tensors), VariableSpec: iter(variables)}
         leaves = nest.flatten(self._given, expand_composites=True)
         filled = [next(of[type(leaf)]) if type(leaf) in of else leaf for leaf in leaves]
         return arguments_of(nest.pack_sequence_as(self._given, filled, expand_composites=True))
 
     def run(self, tensors: list[Tensor], variable_args: Sequence[Variable] = ()) -> Any:
-        """Call it with just the tensors among the arguments, in order, and the variables, each once."""
+        """Call it with the tensors among the arguments, in order, and the variables, without repetitions."""
         host = self._on_host and (not placement.places or chosen() is None)
         for tensor in tensors:
             if type(tensor.array) is not ndarray and not is_lazy_on_host(tensor.array):
                 host = False
                 break
         if variable_args:
-            with updating():  # the memory of a variable may be donated to another program
+            with updating():  # another program may take the memory of a variable
                 host = host and all(map(_is_on_host, variable_args))
-            for variable in variable_args:  # to a tape, every argument is read
+            for variable in variable_args:  # tapes treat every variable argument as read
                 notice_reading(variable)
         try:
             outputs = self._traced(tensors, host, None, variable_args)
-        except NeedsEagerError as error:  # of a derivative, before anything has run
+        except NeedsEagerError as error:  # raised by a derivative, before anything has run
             return self._eager_instead(error, tensors, variable_args).run(tensors, variable_args)
-        except DynamicSizeError as error:  # variables are as they were
+        except DynamicSizeError as error:  # variables are unchanged
             return self._run_eagerly(error, tensors, variable_args)
         if self._single:
             return outputs[0]
@@ -371,11 +374,11 @@ class ConcreteFunction:
         return nest.pack_sequence_as(self._template, flat, expand_composites=True)
 
     def _run_eagerly(self, reason: Exception, tensors: list[Tensor], variable_args: Sequence[Variable]) -> Any:
-        """Run the code of this call as it is; other calls may have sizes that the trace is for."""
+        """Run the Python code for this call only; the trace may fit the sizes of later calls."""
         if current_graph() is not None:
             raise NeedsEagerError(reason)
         if isinstance(reason, DynamicOpError) and self._traced.graph.root.first_effect is not None:
-            raise errors.invalid_argument(str(reason), self.name) from reason  # callbacks must not happen twice
+            raise errors.invalid_argument(str(reason), self.name) from reason  # callbacks must not run twice
         if self._eager is None:
             self._eager = self._origin.function().eager_beside(self._arguments_of_call(tensors, variable_args), reason)
         return self._eager.run(tensors, variable_args)
@@ -383,14 +386,14 @@ class ConcreteFunction:
     def _eager_instead(
         self, error: NeedsEagerError, tensors: list[Tensor], variable_args: Sequence[Variable]
     ) -> ConcreteFunction:
-        """What runs in the place of this one from now on."""
+        """The function that replaces this one from now on, which runs eagerly."""
         if current_graph() is not None:
             raise error
         arguments = self._arguments_of_call(tensors, variable_args)
         return self._origin.function().replace_by_eager(self, arguments, error.reason)
 
     def _arguments_of_call(self, tensors: Sequence[Tensor], variable_args: Sequence[Variable]) -> Arguments:
-        """The arguments of a call, where `variable_args` has each variable once."""
+        """The arguments of a call with these tensors and variables; `variable_args` has no repetitions."""
         specs = nest.flatten(self._given, expand_composites=True)
         return self._arguments(
             tensors,
@@ -411,7 +414,7 @@ def _is_on_host(variable: Variable) -> bool:
 
 
 def is_text(leaf: Any) -> bool:
-    """Whether a leaf is a tensor of strings that no program computes: they are known, or ops of a file give them."""
+    """Whether a leaf is a tensor of strings that no program computes: a constant, or the result of an op of a file."""
     if not isinstance(leaf, Tensor) or leaf.array.dtype.kind != "O":
         return False
     return type(leaf.array) is not Symbolic or leaf.array.graph.root.static

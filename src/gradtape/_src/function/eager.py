@@ -1,7 +1,7 @@
-"""Functions that cannot be compiled: for some arguments the Python code runs as it is, op by op.
+"""Functions that cannot be compiled: for some arguments the Python code runs eagerly, op by op.
 
-A trace comes to something that only eager execution can do: a shape that depends on values, a string, a dataset. The
-trace is given up, and calls with arguments like these run the code. What it calls is compiled where it can be.
+If a trace reaches something that needs values (a shape that depends on them, a string, a dataset) it is discarded, and
+calls with such arguments run the Python code. Functions that this code calls are compiled if they can be.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _CREATED_TWICE = (
 
 
 def refuse_creation() -> None:
-    """Variables belong to the first call."""
+    """Raise an error: only the first call may create variables."""
     raise ValueError(_CREATED_TWICE)
 
 
 class _Reads(Recorder):
-    """Notes the variables that are read or assigned, and records nothing."""
+    """Collects the variables that are read or assigned, without recording ops."""
 
     __slots__ = ("variables",)
 
@@ -51,7 +51,10 @@ class _Reads(Recorder):
 
 
 class EagerFunction(ConcreteFunction):
-    """A function that runs eagerly for one kind of arguments, and why; `beside_trace`: where the trace does not fit."""
+    """A function that runs eagerly for some arguments, and the reason.
+
+    With `beside_trace` it runs only calls with sizes that the trace does not fit.
+    """
 
     def __init__(
         self,
@@ -80,12 +83,12 @@ class EagerFunction(ConcreteFunction):
 
     @property
     def graph(self) -> FuncGraph:
-        """Empty: nothing was traced to its end."""
+        """An empty graph: the trace was discarded."""
         return self._graph
 
     @property
     def structured_outputs(self) -> Any:
-        """The results in their structure, with dtypes and without shapes: known once it has run."""
+        """The structure of the results with their dtypes, without shapes; known after the first call."""
         if not self._ran:
             raise ValueError(
                 f"{self.pretty_printed_signature(False)} runs eagerly, so its results are known only after a call. "

@@ -1,4 +1,4 @@
-"""`tf.function`: Python code with tapes, traced once for each kind of arguments; the graph runs on NumPy, or by XLA."""
+"""`tf.function`: Python code that is traced once for each signature and runs as a graph, on NumPy or XLA."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Function:
         jit_compile: bool | None = None,
         always_traced: bool = False,
     ) -> None:
-        """With `always_traced` a call raises where only eager execution can run the code."""
+        """With `always_traced`, a call raises an error if the code needs eager execution."""
         if not callable(python_function):
             raise TypeError(f"tf.function decorates functions. Received {python_function!r}.")
         functools.update_wrapper(self, python_function)
@@ -64,29 +64,29 @@ class Function:
         self._autograph, self._reduce_retracing, self._jit_compile = autograph, reduce_retracing, jit_compile
         self._always_traced = always_traced
         self._bound: weakref.WeakKeyDictionary[Any, Function] | None = None
-        self._method: weakref.ref[BoundFunction] | None = None  # it together with its object, while that is in use
+        self._method: weakref.ref[BoundFunction] | None = None  # the method with its object, while that is alive
         self._cache = Cache()
-        self._traces: ShapePolymorphicTraces | None = None  # for unknown dimensions
+        self._traces: ShapePolymorphicTraces | None = None  # with unknown dimensions
         self._tracing = forks.rlock()
         self._made_tracer: Tracer | None = None
-        self._retracings = 0  # how many of the last calls had to be traced, without one between them that had not
+        self._retracings = 0  # the number of traces in the most recent calls, reset by a call without one
 
     def _decorate(self, decorator: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Put what a decorator makes of the Python function in its place; libraries do so before the first call."""
+        """Apply a decorator to the Python function; libraries do so before the first call."""
         if self._functions or self._made_tracer is not None:
             raise ValueError("Functions cannot be decorated after they have been traced.")
         self._python_function = decorator(self._python_function)
         self._signature = Signature(self._python_function, self._signature.declared)
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
     @property
     def python_function(self) -> Callable[..., Any]:
-        """The function as it was written."""
+        """The Python function."""
         return self._python_function
 
     @property
     def input_signature(self) -> tuple[Any, ...] | None:
-        """The declared specifications of the arguments, if any."""
+        """The declared specifications of the arguments, or None."""
         return self._signature.declared
 
     @property
@@ -95,14 +95,14 @@ class Function:
         return self._signature.parameters
 
     @property
-    def __signature__(self) -> inspect.Signature:  # where `inspect.getfullargspec` looks, and so `keras.layers.Lambda`
+    def __signature__(self) -> inspect.Signature:  # read by `inspect.getfullargspec`, and so by `keras.layers.Lambda`
         try:
             return self._signature.parameters
-        except ValueError as error:  # a builtin function that does not say
+        except ValueError as error:  # a builtin function without a signature
             raise AttributeError(str(error)) from None
 
     def experimental_get_tracing_count(self) -> int:
-        """How often the Python code was run to be compiled.
+        """The number of times that the Python code was traced.
 
         >>> import gradtape as tf
         >>> f = tf.function(lambda x: x + 1.0)
@@ -113,14 +113,14 @@ class Function:
         return self._tracer.count
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """The signatures it was traced for, as text."""
+        """The signatures that it was traced for, as text."""
         return "\n\n".join(concrete.pretty_printed_signature(verbose) for concrete in self._functions)
 
     def summary(self, detailed: bool = False) -> str:
-        """A table of what was compiled: signatures, where each program runs and why, and the work as XLA counts it.
+        """A table of compiled programs: signatures, executors and the reason for them, and XLA's cost analysis.
 
-        With `detailed` also the nodes that each pass has left, the memory that is planned, and the program as it runs
-        on NumPy, statement by statement.
+        With `detailed` also the number of nodes after each pass, the planned memory, and the statements of the program
+        that runs on NumPy.
 
         >>> import gradtape as tf
         >>> f = tf.function(lambda x: x @ x)
@@ -135,11 +135,11 @@ class Function:
 
     @property
     def _functions(self) -> list[ConcreteFunction]:
-        """What was traced."""
+        """All concrete functions."""
         return self._cache.functions()
 
     def traces(self) -> list[ConcreteFunction]:
-        """The concrete functions that calls, and specifications with unknown dimensions, have made so far."""
+        """The concrete functions that were created so far, by calls and by specifications with unknown dimensions."""
         polymorphic = [] if self._traces is None else self._traces.functions()
         return list({id(each): each for each in (*self._functions, *polymorphic)}.values())
 
@@ -159,7 +159,7 @@ class Function:
         return f'<pre style="{style}">{escape(self.summary())}</pre>'
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """A method: the function bound to its object, with traces of its own."""
+        """A method: the function bound to its object, with its own traces."""
         if instance is None:
             return self
         if self._bound is None:
@@ -167,9 +167,9 @@ class Function:
         try:
             found = self._bound.get(instance)
             if found is None:
-                # A weak reference: the object must not live as long as what is compiled for it.
+                # A weak reference: traces must not keep the object alive.
                 found = self._bound[instance] = self._for(weak_method(self._python_function, instance))
-        except TypeError:  # an object that cannot be hashed, or not be referred to weakly
+        except TypeError:  # an object that is not hashable, or does not support weak references
             return self._for(functools.partial(self._python_function, instance))
         method = None if found._method is None else found._method()
         if method is None:
@@ -183,7 +183,7 @@ class Function:
         return bound
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, and what is pickled, is the same function without its traces."""
+        """Copy and pickle the function without its traces."""
         return Function, (self._python_function, *self._options)
 
     @property
@@ -208,8 +208,8 @@ class Function:
         return concrete.run([leaf for leaf in leaves if type(leaf) is Tensor], variable_args)
 
     def prepared(self, *args: Any) -> tuple[ConcreteFunction, list[Tensor], Sequence[Variable]]:
-        """What a call with these arguments would run, on which tensors and variables: where tracing may fail, apart
-        from it.
+        """The concrete function of a call with these arguments, and its tensors and variables:
+        tracing without calling.
         """
         leaves, key, variable_args = flattened(args, self._jit_compile is True)
         return (
@@ -219,13 +219,13 @@ class Function:
         )
 
     def concrete_for(self, arguments: Arguments) -> ConcreteFunction:
-        """What runs a call with these arguments."""
+        """The concrete function for a call with these arguments."""
         return self._find(*arguments)
 
     def _find(
         self, given: tuple[Any, ...], leaves: list[Any], key: Any, variable_args: Sequence[Variable]
     ) -> ConcreteFunction:
-        """What was traced for arguments like these or, when there is nothing yet, will be now."""
+        """The concrete function for such arguments, traced now if there is none yet."""
         concrete = self._cache.find(key, variable_args)
         if concrete is not None and concrete.unknown_shapes and _sees_more(concrete.unknown_shapes):
             self._cache.remove(concrete)
@@ -239,7 +239,7 @@ class Function:
         return concrete
 
     def _watch_retracing(self, traced: bool) -> None:
-        """Five traces in the last five calls: say so once, and which argument changes."""
+        """Warn once when the last five calls were all traced, and name the argument that changes."""
         self._retracings = self._retracings + 1 if traced else 0
         if self._retracings >= 5:
             signatures = [concrete.pretty_printed_signature(False) for concrete in self._functions[-2:]]
@@ -252,7 +252,7 @@ class Function:
             )
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The compiled function for arguments like these; a `TensorSpec` stands for a tensor.
+        """Return the concrete function for such arguments; a `TensorSpec` stands for a tensor.
 
         >>> import gradtape as tf
         >>> f = tf.function(lambda x: x * x)
@@ -274,7 +274,7 @@ class Function:
         return found
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str | bytes]:
-        """What XLA compiles for arguments like these: a function of the stage.
+        """Return what XLA compiles for such arguments, as a function of the stage.
 
         Stages are "hlo", "hlo_serialized", "stablehlo", "optimized_hlo", "optimized_hlo_serialized" and
         "optimized_hlo_dot" (a drawing for Graphviz).
@@ -301,7 +301,7 @@ class Function:
         return compiler_ir
 
     def _traced_into(self, graph: Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Become a part of the trace of another function."""
+        """Trace the function into the graph of another one."""
         trace = next((r for r in active_recorders() if isinstance(r, Trace)), None)
         first = 0 if trace is None else len(trace.records)
         args, kwargs = _with_tensors((args, kwargs))
@@ -328,7 +328,7 @@ class Function:
 
     @functools.cached_property
     def _op_streams(self) -> OpStreams:
-        """Where the random ops of a function are that is not compiled."""
+        """The random number streams of a function that is not compiled."""
         return OpStreams()
 
     # -- tracing -----------------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ class Function:
         return self._made_tracer or self._make_tracer()
 
     def _make_tracer(self) -> Tracer:
-        """Made by the first call, when the function has its name."""
+        """Create the tracer in the first call, when the function has its name."""
         with self._tracing:
             if self._made_tracer is None:
                 origin = FunctionRef(self, self._signature.known_parameters)
@@ -346,11 +346,11 @@ class Function:
             return self._made_tracer
 
     def trace(self, arguments: Arguments, known_shapes: bool = False) -> ConcreteFunction:
-        """What runs a call; with `known_shapes` a function for the shapes of this call alone."""
+        """The concrete function for a call; with `known_shapes`, one for exactly these shapes."""
         key, variable_args = arguments.key, arguments.variable_args
         with self._tracing:
             found = self._cache.find(key, variable_args)
-            if found is not None and not (known_shapes and found.graph.polymorphic):  # another thread was faster
+            if found is not None and not (known_shapes and found.graph.polymorphic):  # another thread has traced it
                 return found
             concrete = None
             has_free_sizes = any(nest.sizes_of(arguments.given)) and not self._jit_compile
@@ -364,24 +364,24 @@ class Function:
 
     @property
     def _polymorphic(self) -> ShapePolymorphicTraces:
-        """The traces for unknown dimensions."""
+        """The traces with unknown dimensions."""
         if self._traces is None:
             self._traces = ShapePolymorphicTraces(self._tracer)
         return self._traces
 
     def eager_beside(self, arguments: Arguments, reason: Exception) -> ConcreteFunction:
-        """What runs the code as it is, for those calls with arguments like these that a trace does not fit."""
+        """A function that runs the code eagerly, for calls with such arguments that a trace does not fit."""
         return self._tracer.eager(arguments, reason, beside_trace=True)
 
     def staged(self, arguments: Arguments, declared: Sequence[TensorShape]) -> StagedTrace:
-        """A trace for a file, for arguments of declared shapes."""
+        """A trace for a file, for arguments with declared shapes."""
         from gradtape._src.function.staged import staged
 
         with self._tracing:
             return staged(self._tracer, arguments, declared)
 
     def trace_for(self, symbols: Sequence[Any]) -> ConcreteFunction:
-        """A trace for arguments with the shapes and dtypes of symbolic arrays, whatever their dimensions are."""
+        """A trace for arguments with the shapes and dtypes of symbolic arrays, including unknown dimensions."""
         examples = [np.zeros([n if isinstance(n, int) else 1 for n in s.shape], s.dtype) for s in symbols]
         arguments = arguments_of(tuple([wrap(each) for each in examples]))
         with self._tracing:
@@ -389,7 +389,7 @@ class Function:
             return found
 
     def replace_by_eager(self, old: ConcreteFunction, arguments: Arguments, reason: Exception) -> ConcreteFunction:
-        """Run the code as it is from now on, where a concrete function turned out not to do."""
+        """Run the code eagerly from now on, instead of a concrete function that cannot be used."""
         new = self._tracer.eager(arguments, reason)
         self._cache.replace(old, new)
         return new
@@ -401,14 +401,14 @@ def _sees_more(unknown_shapes: AbstractSet[int]) -> bool:
 
 
 def _with_tensors(given: Any) -> Any:
-    """Arguments with tensors in the place of NumPy's arrays and numbers."""
+    """The arguments with NumPy arrays and numbers converted to tensors."""
     if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in nest.flatten(given)):
         return given
     return nest.map_structure(lambda leaf: convert(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf, given)
 
 
 class BoundFunction:
-    """A compiled method together with its object, which lives as long as the method is referenced."""
+    """A compiled method with its object, which it keeps alive."""
 
     __slots__ = ("__dict__", "__self__", "__weakref__", "_function")
 
@@ -417,7 +417,7 @@ class BoundFunction:
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """Programs tell by `isinstance(method, type(tf.function(f)))` that a method is compiled."""
+        """Pretend to be a Function: `isinstance(method, type(tf.function(f)))` tells whether a method is compiled."""
         return Function
 
     def __eq__(self, other: object) -> bool:

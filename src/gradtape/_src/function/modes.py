@@ -1,4 +1,4 @@
-"""Whether functions are compiled, and where the code that runs is: in a trace, or outside of every one."""
+"""Whether functions are compiled or run eagerly, and whether code runs inside a trace."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gradtape._src.interrupts import guarded, settings
 from gradtape._src.tensor import Tensor
 
 _requested = [False]  # the last argument of `run_functions_eagerly`
-_inspected = [False]  # whether every op is looked at, which a compiled program does not allow
+_inspected = [False]  # whether an observer needs every op, which compiled programs do not report
 eagerly = [False]
-"""Whether functions run eagerly: by request, or because nothing can be compiled in a forked child."""
+"""Whether functions run eagerly: by request, or because a forked child cannot compile."""
 
 traced_for: ContextVar[Any] = ContextVar("gradtape_traced_for", default=None)
-"""What programs are traced for besides their arguments: the replica of a distribution strategy, or None."""
+"""What programs are specific to besides their arguments: a replica of a distribution strategy, or None."""
 
-_JIT = {"xla": "autoclustering", "numpy": "", "auto": "auto"}  # executors, and what `get_jit` calls them
+_JIT = {"xla": "autoclustering", "numpy": "", "auto": "auto"}  # names of the executors in `get_jit`
 _jit = [os.environ.get("GRADTAPE_JIT", "auto")]
 if _jit[0] not in _JIT:
     raise ValueError(f"The environment variable GRADTAPE_JIT must be 'xla', 'numpy' or 'auto'. Received {_jit[0]!r}.")
@@ -34,7 +34,7 @@ _warnings: set[str] = set()
 
 @functools.cache
 def can_compile() -> bool:
-    """Whether the extra `xla` is installed; nothing is imported to find out."""
+    """Whether the extra `xla` is installed. Imports nothing."""
     return importlib.util.find_spec("jax") is not None
 
 
@@ -60,7 +60,7 @@ def get_jit() -> str:
 
 
 def executor_of(jit_compile: bool | None) -> str:
-    """What runs the programs of a function with this `jit_compile`: "xla", "numpy", or "auto"."""
+    """The executor of functions with this `jit_compile`: "xla", "numpy", or "auto"."""
     if not can_compile():
         if jit_compile:
             warn_once(f"jit_compile=True needs JAX, which is not installed ({install('xla')}): functions run on NumPy.")
@@ -111,13 +111,13 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def inspect_functions(inspected: bool) -> None:
-    """Run functions eagerly while something looks at every op of every thread."""
+    """Run functions eagerly while an observer needs every op of every thread."""
     _inspected[0] = inspected
     _choose()
 
 
 class inspecting_functions:
-    """Within the block functions run eagerly; then as before."""
+    """Context in which functions run eagerly."""
 
     __slots__ = ("_before",)
 
@@ -188,7 +188,7 @@ def init_scope() -> settings:
 
 
 def warn_not_compiled() -> None:
-    """Say once why functions run eagerly, where that was not requested."""
+    """Warn once that functions run eagerly, unless that was requested."""
     if forks.without_xla and not _requested[0]:
         warn_once(f"tf.function runs its code eagerly, on NumPy. {forks.ADVICE}")
 

@@ -1,12 +1,12 @@
-"""Functions traced once for arguments whose dimensions are not all known.
+"""Functions that are traced once for arguments with unknown dimensions.
 
-A dimension is unknown where an input signature says None, where a `TensorSpec` does, and, with `reduce_retracing`,
-where two calls differ. While the Python code runs such a dimension is a variable, `tensor.shape` shows None, and
-`tf.shape` gives a value of the program. XLA then compiles for each new size, without running the code again.
+A dimension is unknown if an input signature or a `TensorSpec` says None, and with `reduce_retracing`, if two calls
+differ. While the Python code is traced, such a dimension is a variable: `tensor.shape` shows None, and `tf.shape`
+returns a value of the program. XLA then compiles for each new size, without tracing again.
 
-What cannot be traced like that (code that needs the number, an op on arrays of different unknown lengths) is traced
-for each size: the same results, more traces. A `ValueError` that the code itself raises for a `TensorSpec`, since a
-dimension is None, is the caller's, as in TensorFlow.
+Code that cannot be traced like that (it needs the number, or combines arrays of different unknown sizes) is traced for
+each size: the results are the same, with more traces. If the code itself raises a `ValueError` for a `TensorSpec`
+because a dimension is None, the caller gets it, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from gradtape._src.variable import Variable
 
 Shapes = tuple[tuple[int, ...], ...]
 Patterns = list[tuple[Any, ...]]
-"""The shape of each argument, with a dimension variable for each number that is not known."""
+"""The shape of each argument, with a dimension variable for each unknown size."""
 
 
 class ShapePolymorphicFunction(ConcreteFunction):
-    """A function traced for arguments with unknown dimensions, or, where that cannot be, a place for those that are
-    traced for each size.
+    """A function traced for arguments with unknown dimensions or, if that is impossible, the parent of functions that
+    are traced for each size.
     """
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
-        """Whether arguments of these shapes fit: one variable has one size, and no size is 0."""
+        """Whether arguments with these shapes fit: each variable has one size, and no size is 0."""
         if self.patterns is None:
             return False
         sizes: dict[Any, Any] = {}
@@ -56,7 +56,7 @@ class ShapePolymorphicFunction(ConcreteFunction):
         if self.takes([t.array.shape for t in tensors]):
             try:
                 return super().run(tensors, variable_args)
-            except UnknownDimensionError:  # of a derivative, before anything has run
+            except UnknownDimensionError:  # raised by a derivative, before anything has run
                 if current_graph() is not None:
                     raise
                 self.patterns = None
@@ -65,16 +65,16 @@ class ShapePolymorphicFunction(ConcreteFunction):
 
 
 class _Group:
-    """Calls that differ in nothing but the sizes of dimensions."""
+    """Calls that differ only in sizes."""
 
     def __init__(self) -> None:
-        self.functions: list[Any] = []  # the last one first: it takes the most
+        self.functions: list[Any] = []  # most recent first: it takes the most
         self.general: list[tuple[int | None, ...]] | None = None
-        self.seen: list[Shapes] = []  # what was traced for
+        self.seen: list[Shapes] = []  # the shapes of all traces
         self.refused = False
 
     def widened(self, shapes: Shapes) -> list[tuple[int | None, ...]] | None:
-        """What this call and those before it have in common; None at the first one."""
+        """The common pattern of this call and earlier ones; None for the first one."""
         if self.general is None:
             self.general = list(shapes)
             return None
@@ -86,7 +86,7 @@ class _Group:
 
 
 class ShapePolymorphicTraces:
-    """The traces of a function for unknown dimensions."""
+    """The traces of a function with unknown dimensions."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -95,11 +95,11 @@ class ShapePolymorphicTraces:
         self._groups: dict[Any, _Group] = {}
 
     def functions(self) -> list[Any]:
-        """All that were traced."""
+        """All traces."""
         return [function for group in self._groups.values() for function in group.functions]
 
     def find(self, arguments: Arguments) -> ConcreteFunction | None:
-        """The function for a call with new shapes; None: it is to be traced for these very shapes."""
+        """The function for a call with new shapes; None if it has to be traced for exactly these shapes."""
         shapes: Shapes = tuple([tuple(t.array.shape) for t in arguments.tensors])
         group = self._group(arguments)
         for function in group.functions:
@@ -113,7 +113,7 @@ class ShapePolymorphicTraces:
         if group.refused or not unknown or any(shapes[i][axis] == 0 for i, axis in unknown):
             return None
         group.seen.append(shapes)
-        # Sizes that were the same in all calls are taken to be one: those of the first axes (a batch) to begin with.
+        # Sizes that were equal in all calls are assumed to be the same variable, first axes (batches) to begin with.
         same = {at: tuple([seen[at[0]][at[1]] for seen in group.seen]) for at in unknown}
         batches = {at: size if at[1] == 0 else at for at, size in same.items()}
         found = self._traced(arguments, group, _patterns(general, [batches, same]))
@@ -121,13 +121,13 @@ class ShapePolymorphicTraces:
         return found
 
     def _general(self, group: _Group, shapes: Shapes) -> list[tuple[int | None, ...]] | None:
-        """The shapes to trace for; None: those of the call."""
+        """The shapes to trace for; None for those of the call."""
         if self._declared is not None and len(self._declared) == len(shapes):
             return [_of_rank(d, len(s)) for d, s in zip(self._declared, shapes, strict=True)]
         return group.widened(shapes) if self._tracer.reduce_retracing else None
 
     def for_specs(self, arguments: Arguments, shapes: dict[int, TensorShape]) -> ConcreteFunction:
-        """The function for specifications: `shapes` has them by the id of the tensor that stands for one."""
+        """The function for specifications: `shapes` has theirs, by the ids of the tensors that represent them."""
         group, tensors = self._group(arguments), arguments.tensors
         declared = [shapes.get(id(t), TensorShape(t.array.shape)) for t in tensors]
         for function in group.functions:
@@ -149,7 +149,7 @@ class ShapePolymorphicTraces:
         return found
 
     def _for_each_size(self, arguments: Arguments) -> ConcreteFunction:
-        """What traces calls for each size; where sizes of 1 do not fit, others may, and calls run eagerly."""
+        """A function that traces calls for each size, or runs them eagerly if the code does not fit sizes of 1."""
         try:
             found: ConcreteFunction = self._tracer.trace_or_eager(arguments, ShapePolymorphicFunction)
         except InvalidArgumentError as error:
@@ -157,7 +157,7 @@ class ShapePolymorphicTraces:
         return found
 
     def _group(self, arguments: Arguments) -> _Group:
-        """By what is left of a key without the sizes."""
+        """The group of a call, by its key without sizes."""
         leaves, key = arguments.leaves, arguments.key
         front = len(key) - len(leaves)
         kinds = [
@@ -173,13 +173,15 @@ class ShapePolymorphicTraces:
         candidates: Iterator[Patterns],
         problems: list[BaseException] | None = None,
     ) -> ShapePolymorphicFunction | None:
-        """The function for the first of the patterns with which the code can be traced; `problems` of the others."""
+        """The function for the first pattern that the code can be traced with; `problems` gets the errors of the
+        others.
+        """
         tracer = self._tracer
         for patterns in candidates:
             count = tracer.count
             try:
                 function: ShapePolymorphicFunction = tracer.trace(arguments, patterns, ShapePolymorphicFunction)
-            except (Exception, NeedsEagerError) as error:  # the trace for these very shapes will say what is wrong
+            except (Exception, NeedsEagerError) as error:  # the trace for exactly these shapes will raise it
                 if tracer.signature.knows_ranks:
                     tracer.never_fits = functools.partial(_fits_nothing, tracer, arguments, patterns)
                 tracer.count = count
@@ -199,7 +201,7 @@ _LIBRARIES = frozenset({__name__.partition(".")[0], "numpy", "jax", "keras"})
 
 
 def _is_raised_by_program(error: BaseException) -> bool:
-    """Whether the code of the program raised a ValueError, and not what it calls."""
+    """Whether the user's code raised a ValueError itself, rather than an op that it calls."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -208,8 +210,8 @@ def _is_raised_by_program(error: BaseException) -> bool:
 
 
 def candidates(tensors: Sequence[Tensor], declared: Sequence[TensorShape]) -> Iterator[Patterns]:
-    """Patterns for tensors of declared shapes: unknown dimensions are all different, or the first ones are one (a
-    batch), or those of each axis.
+    """Patterns for tensors of declared shapes: unknown dimensions are all different, or the first ones are the same (a
+    batch), or those of each axis are.
     """
     if any(d.rank is None for d in declared):
         return
@@ -222,10 +224,10 @@ def candidates(tensors: Sequence[Tensor], declared: Sequence[TensorShape]) -> It
 
 
 def _narrowed(candidates: Iterator[Patterns], unequal: list[Any]) -> Iterator[Patterns]:
-    """Patterns, and after each that cannot be traced the same with a size that the code needs.
+    """Patterns, and after each that cannot be traced, the same one with a size that the code needs.
 
-    `unequal` are the differences of sizes that were not equal: the last one stopped the trace. Where one size makes it
-    0, as for an op on `x[:, :-1]` of unknown width and an array of length 6, no other can be traced either.
+    `unequal` are differences of sizes that were not equal; the last one stopped the trace. If one size makes it 0, as
+    for an op on `x[:, :-1]` of unknown width and an array of length 6, no other size can be traced either.
     """
     for patterns in candidates:
         following: Patterns | None = patterns
@@ -237,21 +239,21 @@ def _narrowed(candidates: Iterator[Patterns], unequal: list[Any]) -> Iterator[Pa
 
 
 def _with_size(patterns: Patterns, name: str, size: int) -> Patterns | None:
-    """Patterns with a number in the place of a variable; None if it is not among them."""
+    """Replace a variable in patterns by a number; None if it does not occur in them."""
     changed = [tuple([size if n == variable(name) else n for n in shape]) for shape in patterns]
     return None if changed == patterns else changed
 
 
 def _unknown(shapes: Sequence[tuple[int | None, ...]]) -> list[tuple[int, int]]:
-    """Where dimensions are unknown: number of the shape, and axis."""
+    """The unknown dimensions, as pairs of the number of a shape and an axis."""
     return [(i, axis) for i, shape in enumerate(shapes) for axis, n in enumerate(shape) if n is None]
 
 
 def _fits_nothing(tracer: Tracer, arguments: Arguments, patterns: Patterns, error: InvalidArgumentError) -> bool:
-    """Whether shapes do not fit, whatever the unknown dimensions are: then TensorFlow says so while it traces.
+    """Whether shapes are incompatible for all values of the unknown dimensions: then TensorFlow raises while tracing.
 
-    A dimension without a number is equal to nothing but itself, so the error of a trace with them does not tell. The
-    sizes that might fit are those of the arguments, and the numbers in the message.
+    An unknown dimension equals only itself, so the error of a trace with unknown ones does not tell. The sizes that
+    might fit are those of the arguments, and the numbers in the message.
     """
     numbers = {int(word) for word in re.findall(r"\b\d{1,6}\b", error.message)}
     sizes = {n for tensor in arguments.tensors for n in tensor.array.shape}
@@ -282,7 +284,7 @@ def _of_rank(shape: TensorShape, rank: int) -> tuple[int | None, ...]:
 def _patterns(
     general: Sequence[tuple[int | None, ...]], labels: Sequence[dict[tuple[int, int], Any]]
 ) -> Iterator[Patterns]:
-    """Shapes with variables, by labels that say which of the unknown dimensions are one; each way once."""
+    """Shapes with variables; labels say which unknown dimensions are the same. Without repetitions."""
     tried = []
     for label in labels:
         names: dict[Any, str] = {}

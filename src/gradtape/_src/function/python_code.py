@@ -1,4 +1,4 @@
-"""The Python code of a function: converted for tracing, called, and the errors of graphs."""
+"""The Python code of a function: its conversion for tracing, its call, and the errors of graphs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gradtape._src.variable import Variable
 
 
 def call_python(function: Callable[..., Any], autograph: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run the code of a function here and now: eagerly, or as a part of what is being traced."""
+    """Run the code of a function eagerly, or in the trace that is active."""
     code = function if current_graph() is None else converted(function, autograph)
     return as_results(code(*args, **kwargs), function)
 
 
 def converted(function: Callable[..., Any], autograph: bool) -> Callable[..., Any]:
-    """The function with its control flow in a form that can be traced."""
+    """The function, converted by AutoGraph if requested and possible."""
     if not autograph:
         return function
     from gradtape._src.function import autograph as autographs
@@ -32,7 +32,7 @@ def converted(function: Callable[..., Any], autograph: bool) -> Callable[..., An
 
 
 def as_results(structure: Any, function: Callable[..., Any]) -> Any:
-    """What a function returns, as tensors."""
+    """Convert the results of a function to tensors."""
 
     def as_tensor(value: Any) -> Any:
         if value is None or isinstance(value, Tensor):
@@ -50,7 +50,7 @@ def as_results(structure: Any, function: Callable[..., Any]) -> Any:
 
 
 def weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., Any]:
-    """A method bound to an object that it does not keep alive."""
+    """A method of an object that it does not keep alive."""
     reference = weakref.ref(instance)
 
     @functools.wraps(function)
@@ -65,10 +65,10 @@ def weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., An
 
 @contextmanager
 def graph_errors(known: bool = True) -> Iterator[None]:
-    """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow.
+    """Context in which invalid arguments raise ValueError or TypeError, as in TensorFlow while it traces.
 
-    But not where TensorFlow finds out about it when the program runs: of values and, where shapes are not `known`, of
-    those. Arguments without elements are traced for themselves here, and not there.
+    It leaves errors that TensorFlow raises when the program runs: those of values and, if shapes are not `known`, of
+    shapes. Empty arguments are traced separately here, and not in TensorFlow.
     """
     try:
         yield
@@ -80,7 +80,7 @@ def graph_errors(known: bool = True) -> Iterator[None]:
 
 
 def as_graph_error(error: Exception) -> Exception:
-    """The error that TensorFlow raises where this one occurs in a trace."""
+    """The error that TensorFlow raises instead of this one in a trace."""
     kind = error.when_traced if isinstance(error, errors.OpError) else None
     if kind is None:
         return error

@@ -1,4 +1,4 @@
-"""Signatures: how calls are bound to parameters and declared specifications, and specifications as text."""
+"""Signatures: bind calls to parameters and declared specifications, and print specifications."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Signature:
 
     @functools.cached_property
     def parameters(self) -> inspect.Signature:
-        """The parameters; a ValueError or a TypeError for a builtin function that does not say."""
+        """The parameters; raises ValueError or TypeError for a builtin function without a signature."""
         return inspect.signature(self._python_function)
 
     @property
     def known_parameters(self) -> inspect.Signature | None:
-        """The parameters, if the function says."""
+        """The parameters, or None for a function without a signature."""
         try:
             return self.parameters
         except (TypeError, ValueError):
@@ -42,7 +42,7 @@ class Signature:
 
     @functools.cached_property
     def _plain_arity(self) -> int:
-        """How many positional arguments a call without keywords has when nothing is left out; -1: it varies."""
+        """The number of positional arguments of a call without keywords and defaults; -1 if it varies."""
         try:
             parameters = self.parameters.parameters.values()
         except (TypeError, ValueError):
@@ -51,7 +51,7 @@ class Signature:
         return len(parameters) if plain else -1
 
     def canonical(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The arguments as a tuple that is the same however they were passed."""
+        """The arguments as a tuple, which does not depend on how they were passed."""
         if self.declared is not None:
             return self._conforming(args, kwargs)
         if not kwargs and len(args) == self._plain_arity:
@@ -63,7 +63,7 @@ class Signature:
         return (*bound.args, Keywords(sorted(bound.kwargs.items())))
 
     def _conforming(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The arguments converted to what the signature declares, or TensorFlow's error."""
+        """The arguments converted to their declarations; raises TensorFlow's errors."""
         assert self.declared is not None
         try:
             given = args
@@ -82,7 +82,9 @@ class Signature:
             ) from None
 
     def names(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str | None] | None:
-        """The names that specifications in a call give tensors; None if there are none, or tensors among them."""
+        """The names that specifications in a call give to tensors; None without any, or if there are tensors among
+        them.
+        """
         bound = self.parameters.bind(*args, **kwargs) if kwargs else None
         given = args if bound is None else (*bound.args, *(bound.kwargs[name] for name in sorted(bound.kwargs)))
         leaves = nest.flatten(given, expand_composites=True)
@@ -100,12 +102,12 @@ class Signature:
 
     @functools.cached_property
     def knows_shapes(self) -> bool:
-        """Whether no declared shape has an unknown dimension."""
+        """Whether all declared shapes are fully known."""
         return all(shape.is_fully_defined() for shape in self.shapes)
 
     @functools.cached_property
     def knows_ranks(self) -> bool:
-        """Whether all declared shapes have a rank."""
+        """Whether all declared shapes have a known rank."""
         return all(shape.rank is not None for shape in self.shapes)
 
 
@@ -147,7 +149,7 @@ def _conforming(value: Any, spec: Any) -> Any:
 
 
 def example(structure: Any, unknown: dict[int, Any]) -> Any:
-    """Arguments in which tensors stand for their specifications; unknown sizes are taken to be 1, and noted."""
+    """Arguments with tensors instead of specifications; unknown sizes are 1, and added to `unknown`."""
 
     def stand_in(leaf: Any) -> Any:
         if isinstance(leaf, RaggedTensorSpec) and leaf.ragged_rank:
@@ -166,7 +168,7 @@ def example(structure: Any, unknown: dict[int, Any]) -> Any:
 
 
 def _noted(value: Any, shapes: Sequence[Any], unknown: dict[int, Any]) -> Any:
-    """A composite tensor; the shapes of its parts, where they are unknown, are noted."""
+    """A composite tensor whose parts have unknown shapes, which are added to `unknown`."""
     for part, shape in zip(nest.flatten(value, expand_composites=True), shapes, strict=True):
         if None in shape:
             unknown[id(part)] = TensorShape(shape)
@@ -174,7 +176,7 @@ def _noted(value: Any, shapes: Sequence[Any], unknown: dict[int, Any]) -> Any:
 
 
 def _ragged_example(spec: RaggedTensorSpec, unknown: dict[int, Any]) -> Any:
-    """Rows of one value each, as many as the specification says."""
+    """A ragged tensor with one value in each row."""
     levels = spec.ragged_rank
     sizes = [None] * (levels + 1) if spec.shape.rank is None else spec.shape.as_list()
     rows, inner = sizes[0], sizes[levels + 1 :]
@@ -188,7 +190,7 @@ def _ragged_example(spec: RaggedTensorSpec, unknown: dict[int, Any]) -> Any:
 
 
 def _sparse_example(spec: SparseTensorSpec, unknown: dict[int, Any]) -> Any:
-    """One value at the origin."""
+    """A sparse tensor with one value at the origin."""
     rank = len(spec.shape.as_list())
     sizes = np.array([1 if n is None else n for n in spec.shape.as_list()], np.int64)
     found = SparseTensor(np.zeros([1, rank], np.int64), np.zeros([1], spec.dtype.numpy_dtype), sizes)
@@ -196,7 +198,7 @@ def _sparse_example(spec: SparseTensorSpec, unknown: dict[int, Any]) -> Any:
 
 
 def spec_of(leaf: Any) -> Any:
-    """The specification of a tensor, or of the stand-in for a variable; any other leaf as it is."""
+    """The specification of a tensor or of a variable's stand-in; any other leaf unchanged."""
     if isinstance(leaf, VariableParam):
         return VariableSpec(leaf.shape, leaf.dtype, leaf.trainable, leaf.number)
     if not isinstance(leaf, Tensor):
@@ -205,7 +207,7 @@ def spec_of(leaf: Any) -> Any:
 
 
 def named(spec: Any, name: str) -> Any:
-    """The specification of an argument under its name."""
+    """A specification with the name of its argument."""
     return TensorSpec(spec.shape, spec.dtype, name) if type(spec) is TensorSpec and spec.name is None else spec
 
 
@@ -224,7 +226,7 @@ def spec_text(value: Any) -> str:
 
 
 def paired(value: Any, declared: Any) -> Iterator[tuple[Any, Any]]:
-    """What was given for each specification of a structure, or TensorFlow's complaint."""
+    """Pair the values of a call with the specifications of a structure; raises TensorFlow's errors."""
     if isinstance(declared, (TensorSpec, VariableSpec)):
         yield value, declared
     elif isinstance(declared, Mapping):
@@ -237,7 +239,7 @@ def paired(value: Any, declared: Any) -> Iterator[tuple[Any, Any]]:
             raise TypeError(f"Can not cast {value!r} to {spec_text(declared)}")
         for one, spec in zip(value, declared, strict=True):
             yield from paired(one, spec)
-    elif len(nest.flatten(declared, True)) > 1:  # a sparse tensor, and the like
+    elif len(nest.flatten(declared, True)) > 1:  # a sparse tensor, for example
         yield from zip(nest.flatten(value, True), nest.flatten(declared, True), strict=True)
     elif not _is_same_value(value, declared):
         raise TypeError(f"Can not cast {value!r} to Literal[{declared!r}]")

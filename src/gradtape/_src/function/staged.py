@@ -1,7 +1,7 @@
-"""Functions traced for a file: programs, and between them ops that XLA has no place for.
+"""Functions traced for a file: programs, and ops in between that XLA cannot compile.
 
-Such an op has results that are inputs of the programs after it. Where their sizes depend on values, they have
-dimensions of their own.
+The results of such an op are inputs of the programs after it. If their sizes depend on values, they have dimensions of
+their own.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class GraphOp(NamedTuple):
-    """An op of TensorFlow's in a traced function.
+    """An op of TensorFlow in a traced function.
 
-    Inputs are by name tensors, lists of tensors, or objects that a graph refers to by handles; results are tensors that
-    programs take as inputs.
+    Inputs, by name, are tensors, lists of tensors, or objects that a graph refers to by handles; results are tensors
+    that programs take as inputs.
     """
 
     name: str
@@ -43,26 +43,28 @@ class GraphOp(NamedTuple):
 
 
 class StagedTrace(NamedTuple):
-    """A function for a file: its trace, and the ops between its programs in the order in which they run."""
+    """A function for a file: its trace, and the ops between its programs in execution order."""
 
     concrete: ConcreteFunction
     ops: list[GraphOp]
 
 
 class Collector:
-    """Collects the ops of one trace."""
+    """Collects the ops of a trace."""
 
     def __init__(self) -> None:
         self.graph: Graph | None = None
         self.ops: list[GraphOp] = []
 
     def begin(self, graph: Graph, trace: Trace) -> None:
-        """A trace begins, perhaps anew."""
+        """Start a trace, or start it again."""
         self.graph, self._trace, self.ops = graph, trace, []
         self._sizes = 0
 
     def measure(self, inputs: Sequence[Tensor]) -> None:
-        """Programs take no strings: where they need the sizes of such an input, the lengths of its texts have them."""
+        """Make sizes of string inputs available to programs, which take no strings, as those of the
+        strings' lengths.
+        """
         for tensor in inputs:
             if tensor.dtype == string and not is_known_shape(tensor.array.shape):
                 self.add("StringLength", {"input": tensor}, {}, [(tensor.array.shape, int32)])
@@ -70,7 +72,7 @@ class Collector:
     def add(
         self, op: str, inputs: dict[str, Any], attrs: dict[str, Any], results: Sequence[tuple[Sequence[Any], DType]]
     ) -> list[Tensor]:
-        """Add an op; `results` are shapes and dtypes, None in a shape is a size that depends on values."""
+        """Add an op; `results` are shapes and dtypes, with None for a size that depends on values."""
         assert self.graph is not None
         made = []
         for shape, dtype in results:
@@ -87,10 +89,10 @@ class Collector:
 
 
 def staged(tracer: Tracer, arguments: Arguments, declared: Sequence[TensorShape]) -> StagedTrace:
-    """Trace a function for arguments of declared shapes; the error of the last try where no pattern of sizes fits.
+    """Trace a function for arguments of declared shapes; raises the last error if no pattern of sizes fits.
 
-    An unknown size may have to be a certain number, as that of features which weights are multiplied with. The numbers
-    to try are those in the errors of the first tries.
+    An unknown size may have to be a certain number, such as the number of features that weights are multiplied with.
+    The numbers to try are those in the errors of earlier tries.
     """
     failure: BaseException = NeedsEagerError(ValueError("its arguments have unknown ranks"))
     numbers: set[int] = set()
@@ -115,7 +117,7 @@ _MOST_NUMBERS = 12
 
 
 def _shapes(declared: Sequence[TensorShape], numbers: set[int]) -> Iterator[Sequence[TensorShape]]:
-    """The shapes as they are declared, then with numbers, which the tries before find, for their last sizes."""
+    """The declared shapes, then the same with a number for their last sizes, from the errors of earlier tries."""
     yield declared
     for number in sorted(numbers)[:_MOST_NUMBERS]:
         sizes = [None if shape.rank is None else shape.as_list() for shape in declared]
@@ -127,7 +129,7 @@ def _shapes(declared: Sequence[TensorShape], numbers: set[int]) -> Iterator[Sequ
 
 
 def _numbers_in(error: BaseException | None) -> set[int]:
-    """The numbers in the messages of an error, and of those that it was raised from."""
+    """The numbers in the messages of an error and of its causes."""
     found: set[int] = set()
     while error is not None:
         found |= {int(word) for word in re.findall(r"\b\d{1,6}\b", str(error))}
@@ -136,5 +138,5 @@ def _numbers_in(error: BaseException | None) -> set[int]:
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether a tensor is computed by the traced function."""
+    """Whether the traced function computes a tensor."""
     return isinstance(value, Tensor) and type(value.array) is Symbolic

@@ -1,9 +1,9 @@
-"""What converted code calls in the place of Python's control flow.
+"""The functions that converted code calls instead of Python's control flow.
 
-A condition with a value picks its branch, here and now, as Python does. One that will only have a value when the
-program runs is staged: the code of both branches, or of a loop's body, is traced once and becomes a part of the
-program. Converted code hands over the variables that a statement changes as a pair of functions, `get_state` and
-`set_state`, and their names.
+A condition with a value chooses its branch immediately, as in Python. A condition that will have a value only when the
+program runs is staged: the code of both branches, or of a loop's body, is traced once and becomes part of the program.
+Converted code passes the variables that a statement changes as a pair of functions, `get_state` and `set_state`, and
+their names.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ _NO_RETURN = (
 )
 
 
-# -- what is staged --------------------------------------------------------------------------------------------------
+# -- values to stage -------------------------------------------------------------------------------------------------
 def is_symbolic(value: Any) -> bool:
-    """Whether this is a tensor without a value yet."""
+    """Whether this is a tensor without a value."""
     return isinstance(value, Tensor) and type(value.array) is Symbolic
 
 
 def is_length(value: Any) -> bool:
-    """Whether this is a number that is known in terms of unknown dimensions, if not otherwise."""
+    """Whether this is a size that depends on unknown dimensions."""
     return not is_symbolic(value) or value.array.extents is not None
 
 
 def _is_staged(value: Any) -> bool:
-    """Whether a loop over this belongs into the program: a tensor does, even where its value is known."""
+    """Whether a loop over this is staged: a loop over a tensor is, even if its value is known."""
     return (
         isinstance(value, Tensor)
         and current_graph() is not None
@@ -78,7 +78,7 @@ def _read(value: Any) -> Any:
 
 # -- names without a value -------------------------------------------------------------------------------------------
 class Undefined:
-    """The value of a name that has none at this point."""
+    """The value of a name that is not defined at this point."""
 
     __slots__ = ("name",)
 
@@ -90,18 +90,18 @@ class Undefined:
 
 
 class UndefinedReturnValue:
-    """The value of a function that has not returned yet."""
+    """The value of a function that has not returned."""
 
 
 def ld(value: Any) -> Any:
-    """Read a name."""
+    """Load a name."""
     if type(value) is Undefined:
         raise UnboundLocalError(f"'{value.name}' is used before assignment")
     return value
 
 
 def ldu(load: Block, name: str) -> Any:
-    """Read what may not be there: an attribute, an element."""
+    """Load an attribute or an element that may be undefined."""
     try:
         return load()
     except (LookupError, AttributeError, NameError):
@@ -121,7 +121,7 @@ class FunctionScope:
         pass
 
     def ret(self, value: Any, did_return: Any) -> Any:
-        """What the function returns."""
+        """The value that the function returns."""
         if type(value) is UndefinedReturnValue:
             return None
         if is_symbolic(did_return) and value is not None:
@@ -132,13 +132,13 @@ class FunctionScope:
 
 
 def with_function_scope(body: Callable[[FunctionScope], Any], scope_name: str, options: Any) -> Any:
-    """The body of a converted lambda."""
+    """Run the body of a converted lambda."""
     return body(FunctionScope("lambda", scope_name, options))
 
 
 # -- structures of values --------------------------------------------------------------------------------------------
 def _is_numeric(leaf: Any) -> bool:
-    """Whether a value can be one that is computed by the program."""
+    """Whether the program can compute such a value."""
     if isinstance(leaf, Tensor):
         return leaf.array.dtype.kind != "O"
     if isinstance(leaf, (np.ndarray, np.generic)):
@@ -151,7 +151,7 @@ def _is_text(leaf: Any) -> bool:
 
 
 class _StringsDifferError(Exception):
-    """A string depends on a tensor: code is traced once more, with strings among what the program computes."""
+    """A string depends on a tensor: trace again, with strings among the values that the program computes."""
 
 
 def _flat(value: Any) -> list[Any]:
@@ -159,23 +159,23 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _is_carried(leaf: Any, strings: bool) -> bool:
-    """Whether a value is computed by the program: numbers are and, where some depend on tensors, strings."""
+    """Whether the program computes a value: numbers and, if some of them depend on tensors, strings."""
     return _is_numeric(leaf) or (strings and _is_text(leaf))
 
 
 def _carried(values: State, strings: bool) -> list[Tensor]:
-    """The tensors among values, numbers included, and strings where they are computed."""
+    """The tensors among values, including numbers, and strings if the program computes them."""
     return [convert(leaf) for leaf in _flat(values) if _is_carried(leaf, strings)]
 
 
 def _own(tensors: list[Tensor]) -> list[Tensor]:
-    """Tensors as results of the block that is being traced: what comes from outside is handed through."""
+    """Tensors as outputs of the block that is being traced, including those from outside."""
     graph = current_graph()
     return [array.identity(t) if is_symbolic(t) and t.array.graph is not graph else t for t in tensors]
 
 
 def _zeros_like(value: Any) -> Any:
-    """A structure of zeros, in place of an unused value."""
+    """A structure of zeros in place of an unused value."""
 
     def zeros(leaf: Any) -> Any:
         if isinstance(leaf, Tensor) and _is_text(leaf):
@@ -190,14 +190,14 @@ def _zeros_like(value: Any) -> Any:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two Python values can stand for each other."""
+    """Whether two Python values are interchangeable."""
     if one is other:
         return True
     if type(one) is not type(other):
         return False
     if isinstance(one, (Undefined, UndefinedReturnValue)):
         return True
-    # By their text: 0.0 and -0.0 are equal and not the same.
+    # Compare their text: 0.0 and -0.0 are equal, but not the same.
     return isinstance(one, (bool, int, float, complex, str, bytes)) and repr(one) == repr(other)
 
 
@@ -206,7 +206,7 @@ def _describe(leaf: Any) -> str:
 
 
 def _abstract_eval(block: Block) -> Any:
-    """The result of code that is traced to learn what it will give, and then forgotten."""
+    """The result of a block that is traced only to learn its structure; its ops are discarded."""
     outer = current_graph()
     assert outer is not None
     graph = Graph("abstract_eval", outer=outer)
@@ -217,7 +217,7 @@ def _abstract_eval(block: Block) -> Any:
 
 @contextmanager
 def _undone_on_error(set_state: SetState, before: State) -> Iterator[None]:
-    """Attributes and elements get their values back, instead of ones that exist only in a trace which has failed."""
+    """Restore attributes and elements if a trace fails, so that they keep no symbolic values."""
     try:
         yield
     except BaseException:
@@ -227,7 +227,7 @@ def _undone_on_error(set_state: SetState, before: State) -> Iterator[None]:
 
 
 def _verified(condition: Any, where: str) -> Any:
-    """A condition, if it is one: a tensor has to be one truth value."""
+    """Check that a condition that is a tensor is a scalar; return it."""
     if isinstance(condition, Tensor) and current_graph() is not None:
         cast = "" if condition.dtype.is_bool else " to use as boolean Tensor, use `tf.cast`;"
         if cast or tuple(condition.array.shape) not in ((), (1,)):
@@ -248,7 +248,7 @@ def if_stmt(
     names: Sequence[str],
     output_count: int,
 ) -> None:
-    """`if`: the first `output_count` of the variables are used later on."""
+    """Run an `if` statement; the code after it uses the first `output_count` variables."""
     condition = _verified(_read(condition), "if statement")
     if not is_symbolic(condition):
         (body if condition else orelse)()
@@ -263,7 +263,7 @@ def if_stmt(
 
         return branch
 
-    # Where `not x` is false x is true: a function that has returned in one branch has returned after both.
+    # If `not x` is false, x is true: a function that has returned in one branch has returned after both.
     negated = getattr(condition, "_negates", None)
     otherwise = before if negated is None else tuple([True if v is negated else v for v in before])
     with _undone_on_error(set_state, before):
@@ -283,7 +283,7 @@ def if_exp(condition: Any, if_true: Block, if_false: Block, text: str) -> Any:
 def _branched(
     condition: Any, main: Callable[[], State], orelse: Callable[[], State], names: Sequence[str]
 ) -> tuple[Any, ...]:
-    """The values that two branches give to the same names, as one."""
+    """Merge the values that two branches give to the same names."""
     try:
         return _traced_branches(condition, main, orelse, names, strings=False)
     except _StringsDifferError:
@@ -299,7 +299,7 @@ def _traced_branches(
         def run() -> list[Tensor]:
             values = function()
             if any(type(v) is UndefinedReturnValue for v in values):
-                # One branch returns, the other one goes on: what it would return has to look the same.
+                # One branch returns, the other does not: give its result the same structure.
                 like = found[other] if other in found else _abstract_eval(other_function)
                 values = tuple([_return_like(v, w) for v, w in zip(values, like, strict=True)])
             found[which] = values
@@ -323,7 +323,7 @@ def _return_like(value: Any, other: Any) -> Any:
 
 
 def _merged(one: Any, other: Any, results: Any, strings: bool) -> Any:
-    """The value after both branches: what is the same in both stays what it is."""
+    """Merge the values of both branches; equal ones stay as they are."""
 
     def merge(a: Any, b: Any) -> Any:
         result = next(results) if _is_carried(a, strings) else a
@@ -388,7 +388,7 @@ def _check_leaves(name: str, main: Any, orelse: Any, strings: bool) -> None:
 
 # -- loops -----------------------------------------------------------------------------------------------------------
 def _staged_loop(set_state: SetState, before: State, run: Callable[[bool], None]) -> None:
-    """Trace a loop, and once more with strings among what goes round, if one of them changes."""
+    """Trace a loop, and again with strings among the carried values if one of them changes."""
     with _undone_on_error(set_state, before):
         try:
             run(False)
@@ -400,7 +400,7 @@ def _staged_loop(set_state: SetState, before: State, run: Callable[[bool], None]
 def while_stmt(
     test: Block, body: Block, get_state: GetState, set_state: SetState, names: Sequence[str], options: dict[str, Any]
 ) -> None:
-    """`while`: Python's own loop, until the condition depends on a tensor."""
+    """Run a `while` statement: as a Python loop, until its condition depends on a tensor."""
     while True:
         going_on = _read(test())
         if _is_staged(going_on):
@@ -426,7 +426,7 @@ def for_stmt(
     names: Sequence[str],
     options: dict[str, Any],
 ) -> None:
-    """`for`: over tensors and `tf.range` in the program, over everything else in Python."""
+    """Run a `for` statement: over tensors and `tf.range` in the program, over other objects in Python."""
     iterated = _read(iterated)
     if isinstance(iterated, Range):
 
@@ -458,13 +458,13 @@ def for_stmt(
 
 
 def _is_unrolled(rows: Tensor, state: State) -> bool:
-    """Whether a loop writes to a TensorArray without a fixed size, and makes few iterations: then XLA can run it."""
+    """Whether a short loop writes to a TensorArray without a fixed size: unrolled, XLA can compile it."""
     length = rows.array.shape[0]
     return type(length) is int and length <= _UNROLLED and any(map(_is_growing, nest.flatten(state)))
 
 
 _UNROLLED = 64
-"""How many iterations of a loop are written out, where that gives fixed sizes."""
+"""The largest number of iterations to unroll for fixed sizes."""
 
 
 def _is_growing(value: Any) -> bool:
@@ -483,7 +483,7 @@ def _row(tensor: Tensor, k: Tensor) -> Tensor:
 
 
 class Range:
-    """`tf.range` of a length that only the running program knows: something to loop over."""
+    """A `tf.range` of unknown length, to loop over."""
 
     __array_ufunc__ = None
 
@@ -498,18 +498,18 @@ class Range:
         self.start, self.limit, self.delta = (_cast(convert(_read(p)), kind) for p in (start, limit, delta))
 
     def count(self) -> Tensor:
-        """How many numbers there are."""
+        """The number of elements."""
         distance = self.limit - self.start
         if self.start.dtype.is_floating:
             return _cast(math.ceil(distance / self.delta), "int32")
         return _cast(-(-distance // self.delta), "int32")
 
     def at(self, k: Tensor) -> Tensor:
-        """The number at an index."""
+        """The element at an index."""
         return self.start + _cast(k, self.start.dtype) * self.delta
 
     def tensor(self) -> Tensor:
-        """The numbers as a tensor, of a length that the program finds out."""
+        """The elements as a tensor of unknown length."""
         count = self.count()
         if not allows_dynamic_shapes() or type(count.array) is not Symbolic:
             error = only_eager(
@@ -553,14 +553,14 @@ def _cast(tensor: Tensor, dtype: Any) -> Tensor:
 
 
 def _stand_in(shape: Any, dtype: Any) -> Tensor:
-    """A tensor that nothing is known of but its kind."""
+    """A tensor of which only shape and dtype are known."""
     graph = current_graph()
     assert graph is not None
     return wrap(graph.argument(tuple(shape), dtype))
 
 
 def _has_known_shapes(state: State) -> bool:
-    """Whether all values can be taken apart; a TensorArray learns the shape of its elements from what is written."""
+    """Whether all shapes are known; a TensorArray learns the shape of its elements from the first write."""
     try:
         _flat(state)
     except ValueError:
@@ -569,7 +569,7 @@ def _has_known_shapes(state: State) -> bool:
 
 
 class _Loop:
-    """A loop of the program: its body is traced once."""
+    """A loop of the program, whose body is traced once."""
 
     def __init__(
         self,
@@ -586,12 +586,12 @@ class _Loop:
         self._before = get_state()
         self._maximum = options.get("maximum_iterations")
         self._invariants = options.get("shape_invariants", ())
-        self._set_first: list[str] = []  # variables without a value before the loop
+        self._set_first: list[str] = []  # variables that are undefined before the loop
 
     def over(self, rows: Tensor) -> None:
-        """Go through the body once for each row."""
+        """Run the body for each row."""
         length = rows.array.shape[0]
-        if self._test is not None or self._maximum is not None or self._has_free_shapes():  # or it may end early
+        if self._test is not None or self._maximum is not None or self._has_free_shapes():  # it may end early
             self.run(length, lambda k: _row(rows, k), length if self._maximum is None else self._maximum)
             return
         self._define(lambda: _stand_in(rows.array.shape[1:], rows.array.dtype))
@@ -605,7 +605,7 @@ class _Loop:
         self._set_state(self._packed(results))
 
     def run(self, count: Any, target: Callable[[Tensor], Any], maximum_iterations: Any = None) -> None:
-        """Go through the body `count` times (None: without an end), or as long as the test says so."""
+        """Run the body `count` times (None: without limit), or while the test is true."""
         self._define(lambda: target(_stand_in((), np.dtype(np.int32))))
 
         def going_on(k: Tensor, *carried: Tensor) -> Any:
@@ -628,7 +628,7 @@ class _Loop:
         self._set_state(self._packed(results))
 
     def _define(self, target: Block) -> None:
-        """Variables that the body is the first to set begin with zeros of the kind that it gives them: it is tried."""
+        """Start variables that the body defines with zeros; their structure comes from tracing the body first."""
         missing = [i for i, v in enumerate(self._before) if type(v) in (Undefined, UndefinedReturnValue)]
         if not missing and _has_known_shapes(self._before):
             return
@@ -659,7 +659,7 @@ class _Loop:
         self._set_state(self._before)
 
     def _packed(self, tensors: Sequence[Tensor]) -> State:
-        """The state with these tensors in the place of its numbers."""
+        """The state with its numbers replaced by these tensors."""
         remaining = iter(tensors)
 
         def place(leaf: Any) -> Any:
@@ -668,7 +668,7 @@ class _Loop:
         return tuple([nest.map_structure(place, value, expand_composites=True) for value in self._before])
 
     def _checked(self) -> list[Tensor]:
-        """The state after an iteration, if it is one that another iteration can begin with."""
+        """The state after an iteration; raises an error if another iteration cannot start with it."""
         after = self._get_state()
         for name, old, new in zip(self._names, self._before, after, strict=False):
             try:
@@ -683,7 +683,7 @@ class _Loop:
         return _own(_carried(after, self._strings))
 
     def _declared(self) -> list[tuple[Any, Any]]:
-        """The values that go round, each with the shape that was declared for it, None if there is none."""
+        """The carried values, each with its declared shape, or None."""
         found: list[tuple[Any, Any]] = []
         for value in nest.flatten(self._before):
             parts = _flat(value)
@@ -695,9 +695,7 @@ class _Loop:
         return found
 
     def _has_free_shapes(self) -> bool:
-        """Whether shapes may change: where that was declared, of TensorArrays without a fixed size, and of values whose
-        sizes only the running program knows.
-        """
+        """Whether shapes may change: declared ones, TensorArrays without a fixed size, and values of dynamic sizes."""
         leaves = nest.flatten(self._before)
         return bool(self._invariants) or any(map(_is_growing, leaves)) or any(map(_has_dynamic_shape, leaves))
 
@@ -720,7 +718,7 @@ def _check_iteration(name: str, before: Any, after: Any, may_change: bool, strin
         )
     if len(a.array.shape) == len(b.array.shape) and allows_dynamic_shapes():
         may_change = may_change or not all(type(n) is int for n in a.array.shape)
-        if may_change:  # the loop finds out whether it does
+        if may_change:  # tracing the loop tells whether it does
             return
     if tuple(a.array.shape) != tuple(b.array.shape):
         problem = ValueError(
@@ -748,7 +746,7 @@ def not_(value: Any) -> Any:
 
 
 def and_(a: Block, b: Block) -> Any:
-    """`and`: the second operand is computed in any case if the first one is not known."""
+    """`and`: the second operand is always computed if the first one has no value yet."""
     first = _read(a())
     if not is_symbolic(first):
         return first and b()
@@ -757,7 +755,7 @@ def and_(a: Block, b: Block) -> Any:
 
 
 def or_(a: Block, b: Block) -> Any:
-    """`or`, as `and_`."""
+    """`or`: see `and_`."""
     first = _read(a())
     if not is_symbolic(first):
         return first or b()
@@ -766,7 +764,7 @@ def or_(a: Block, b: Block) -> Any:
 
 
 def assert_stmt(condition: Any, message: Block) -> None:
-    """`assert`: of a tensor without a value, a check in the program."""
+    """`assert`: if its condition is a tensor without a value, a check in the program."""
     condition = _read(condition)
     if is_symbolic(condition):
         found = nest.flatten(message())
@@ -777,7 +775,7 @@ def assert_stmt(condition: Any, message: Block) -> None:
         raise AssertionError() if found is None else AssertionError(found)
 
 
-# -- functions of Python ---------------------------------------------------------------------------------------------
+# -- Python's builtin functions --------------------------------------------------------------------------------------
 def _int(x: Any = 0, *base: Any) -> Any:
     return _cast(x, "int32") if is_symbolic(x) else int(x, *base)
 
@@ -796,7 +794,7 @@ def _range(*bounds: Any) -> Any:
 
 
 def _extreme(python: Callable[..., Any], of_two: Any, of_many: Any) -> Callable[..., Any]:
-    """`max` or `min`: of scalars, or of the elements of a vector."""
+    """`max` or `min` of scalars, or of the elements of a vector."""
 
     def extreme(*values: Any, **options: Any) -> Any:
         values = tuple(map(_read, values))
@@ -818,4 +816,4 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     min: _extreme(min, math.minimum, reduce.min_),
     range: _range,
 }
-"""Functions of Python that mean something else on tensors without a value."""
+"""Builtin functions that are different for tensors without a value."""

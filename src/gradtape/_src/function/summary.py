@@ -1,4 +1,4 @@
-"""What was compiled, as a table."""
+"""A table of compiled programs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _COLUMNS = ("signature", "program", "nodes", "runs on", "compiled in", "flops", 
 
 
 def summary(name: str, traces: int, functions: Sequence[ConcreteFunction], detailed: bool = False) -> str:
-    """A line for each program: the function itself, and its derivatives as far as they were needed.
+    """A line for each program: the function, and those of its derivatives that have run.
 
-    With `detailed` also what the passes did to it, and what runs on NumPy.
+    With `detailed` also the passes, and the statements that run on NumPy.
     """
     lines = [_COLUMNS]
     eager = []
@@ -43,7 +43,7 @@ def summary(name: str, traces: int, functions: Sequence[ConcreteFunction], detai
 
 
 def _details(kind: str, function: ConcreteFunction, program: Program) -> list[str]:
-    """The passes, the plan for memory, and the statements that run on NumPy."""
+    """The passes, the memory plan, and the statements that run on NumPy."""
     program.write_for_numpy()
     written = program.executable
     title = f"\n{kind} of {function.pretty_printed_signature(False)}"
@@ -57,12 +57,12 @@ def _details(kind: str, function: ConcreteFunction, program: Program) -> list[st
 
 
 def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
-    """The programs of a function that have run, by what they are for."""
+    """The programs of a function that have run, by purpose."""
     traced = function._traced
     found = []
     if traced.built is not None:
         found += [("values", program) for program in traced.built.versions()]
-    in_parts = vars(traced).get("in_parts")  # as far as a call has needed it
+    in_parts = vars(traced).get("in_parts")  # if a call has used it
     if in_parts is not None:
         found.append(("values in parts", in_parts.program))
     for derivative in traced.derivatives.values():
@@ -74,20 +74,20 @@ def _programs(function: ConcreteFunction) -> list[tuple[str, Program]]:
 
 
 def _islands(program: Program) -> list[Program]:
-    """The parts of a program with dynamic shapes or strings that XLA may run."""
+    """The parts of a program with dynamic shapes or strings that XLA may compile."""
     program.write_for_numpy()
     return program.islands
 
 
 def _nodes(program: Program) -> str:
-    """How many nodes the program has and, on NumPy, how many of them are left to run."""
+    """The number of nodes and, on NumPy, the number after all passes."""
     count = len(program.nodes)
     program.write_for_numpy()
     return f"{program.numpy_nodes} of {count}" if program.is_on_numpy(host=True) and program.numpy_nodes else f"{count}"
 
 
 def _where(program: Program) -> tuple[str, str]:
-    """The executor of the next call, and the seconds that XLA took to compile the program."""
+    """The executor of the next call, and XLA's compile time in seconds."""
     if not (program.is_compiled or program.has_run_on_numpy):
         return "not run", "-"
     devices = program.device_count
@@ -96,7 +96,7 @@ def _where(program: Program) -> tuple[str, str]:
 
 
 def _numbers(program: Program) -> tuple[str, str, str]:
-    """Flops and bytes read and written, as XLA counts them, and memory: by XLA beside arguments and results."""
+    """Flops and bytes accessed from XLA's cost analysis, and memory: with XLA, besides arguments and results."""
     known = program.cost() if program.is_compiled else {}
     if program.executable is not None and program.is_on_numpy(host=True):
         known = {**known, "temporary": program.executable.peak}

@@ -1,4 +1,4 @@
-"""Tracing: run the Python code of a function with symbolic tensors, and keep what it computes."""
+"""Tracing: run the Python code of a function with symbolic tensors, and record what it computes."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ Kind = Callable[..., Any]
 
 
 class Tracer:
-    """Traces a function for arguments of one kind after the other.
+    """Traces a function, for one signature after the other.
 
-    count             how often the code was run to be compiled
-    tracks_constants whether the code needs gradients with respect to constants that it makes
-    never_fits        tells of an error of shapes whether it occurs whatever the unknown dimensions are
+    count             the number of traces
+    tracks_constants  whether the code needs gradients with respect to constants that it creates
+    never_fits        whether an error of shapes occurs for all sizes of the unknown dimensions
     """
 
     def __init__(
@@ -59,29 +59,29 @@ class Tracer:
     ) -> None:
         self.origin, self.signature, self.reduce_retracing = origin, signature, reduce_retracing
         self._python_function, self._autograph = python_function, autograph
-        self._jit_compile = jit_compile  # True: by XLA, False: on NumPy, None: as `set_jit` says
+        self._jit_compile = jit_compile  # True: XLA, False: NumPy, None: `set_jit` decides
         self._never_eager = bool(jit_compile) or always_traced
         self.count = 0
         self.tracks_constants = False
         self.never_fits: Callable[[errors.InvalidArgumentError], bool] = _fits
-        self._has_trace = False  # whether one came to its end: until then variables may be created
-        self._created: list[Any] = []  # variables of the first call
+        self._has_trace = False  # whether a trace has succeeded: until then variables may be created
+        self._created: list[Any] = []  # variables that the first call created
 
     @property
     def may_generalise(self) -> bool:
-        """Whether functions are traced for unknown dimensions."""
+        """Whether functions may be traced with unknown dimensions."""
         return self.reduce_retracing or not self.signature.knows_shapes
 
     @functools.cached_property
     def _converted(self) -> Callable[..., Any]:
-        """The function with its control flow in a form that can be traced."""
+        """The function converted by AutoGraph."""
         return converted(self._python_function, self._autograph)
 
     def trace_or_eager(self, arguments: Arguments, kind: Kind = ConcreteFunction) -> Any:
-        """A traced function or, where the code does what only eager execution can, one that runs it as it is.
+        """Trace the function; if the code needs eager execution, return a function that runs it eagerly.
 
-        A trace that is given up leaves nothing behind: random numbers go on where they were, variables that it created
-        are found by the code when it runs.
+        A discarded trace has no effects: random number streams are restored, and the eager code finds the variables
+        that the trace has created.
         """
         state = seeds.state()
         try:
@@ -97,7 +97,7 @@ class Tracer:
             self.never_fits = _fits
 
     def eager(self, arguments: Arguments, reason: Exception, beside_trace: bool = False) -> ConcreteFunction:
-        """What runs the code as it is for arguments like these; the reason, where that was ruled out."""
+        """A function that runs the code eagerly for such arguments; raises the reason if that was excluded."""
         if self._never_eager:
             raise as_graph_error(reason)
         concrete = EagerFunction(self.origin, self._python_function, self._autograph, arguments, reason, beside_trace)
@@ -107,9 +107,9 @@ class Tracer:
         return concrete
 
     def trace(self, arguments: Arguments, shapes: Any = None, kind: Kind = ConcreteFunction) -> Any:
-        """Trace once or, where variables come into being, twice.
+        """Trace once, or twice if the code creates variables.
 
-        `shapes` take the place of those that the tensors have; `kind` is the class of the result.
+        `shapes` replace those of the tensors; `kind` is the class of the result.
         """
         first, created = not self._has_trace, len(self._created)
         while True:
@@ -120,7 +120,7 @@ class Tracer:
             except NeedsEagerError as error:
                 given_up = error
             if len(self._created) > created:
-                # As TensorFlow does: variables belong to the first call. The second trace finds them there.
+                # As in TensorFlow, the first trace creates variables. The second trace finds them.
                 first, created = False, len(self._created)
             elif constants == self.tracks_constants:
                 break
@@ -132,7 +132,7 @@ class Tracer:
     def trace_once(
         self, arguments: Arguments, may_create: bool, shapes: Any = None, kind: Kind = ConcreteFunction
     ) -> ConcreteFunction:
-        """Run the code; `may_create`: it may create variables."""
+        """Trace the code; with `may_create` it may create variables."""
         from gradtape._src.graph.operations import FuncGraph
         from gradtape._src.graph.traced import Traced
 
@@ -165,16 +165,16 @@ class Tracer:
             flat = nest.flatten(result, expand_composites=True)
             outputs = [leaf for leaf in flat if leaf is not None and not is_text(leaf)]
             for out in outputs:
-                graph.own(out.array)  # raises for a value of a branch or a loop that was kept and not returned
+                graph.own(out.array)  # raises an error for a value that escaped from a branch or a loop
         graph.watched = ()
-        graph.concrete = no_value  # the arguments of this call go with it
+        graph.concrete = no_value  # the arguments of this call are released
         traced = Traced(graph, trace, inputs, outputs)
         traced.check_divided()
         made: ConcreteFunction = kind(self.origin, arguments.given, leaves, traced, result)
         return made
 
     def _run_dynamic(self, graph: Graph, given: tuple[Any, ...], may_create: bool, knows_shapes: bool) -> Any:
-        """The same; what cannot be traced with shapes that depend on values runs eagerly."""
+        """Like `_run`; code with dynamic sizes that cannot be traced runs eagerly."""
         try:
             return self._run(given, may_create, knows_shapes)
         except Exception as error:
@@ -183,7 +183,7 @@ class Tracer:
             raise NeedsEagerError(error) from error
 
     def _run(self, given: tuple[Any, ...], may_create: bool, knows_shapes: bool) -> Any:
-        """What the code returns for symbolic arguments, as tensors."""
+        """The results of the code for symbolic arguments, as tensors."""
         args, kwargs = split_keywords(given)
         check_unchanged = arguments_kept(self._python_function, args, kwargs)
         creations = Creations(None if may_create else refuse_creation)
@@ -214,13 +214,13 @@ def _fits(error: errors.InvalidArgumentError) -> bool:
 
 
 def _inputs(graph: Graph, tensors: Sequence[Tensor], shapes: Any) -> list[Tensor]:
-    """Symbolic tensors in the place of those that a call has."""
+    """Symbolic tensors instead of the tensors of a call."""
     found = [tuple(t.array.shape) for t in tensors] if shapes is None else shapes
     return [wrap(dynamic_argument(graph, shape, t.array.dtype)) for t, shape in zip(tensors, found, strict=True)]
 
 
 def _free_sizes(arguments: Arguments, shapes: Any) -> Any:
-    """The shapes of a trace, with None for sizes that each call finds out: those of ragged and sparse tensors."""
+    """The shapes of a trace, with None for sizes that each call determines: those of ragged and sparse tensors."""
     if shapes is not None or not any(nest.sizes_of(arguments.given)):
         return shapes
     free = nest.free_axes(arguments.given)
@@ -229,7 +229,7 @@ def _free_sizes(arguments: Arguments, shapes: Any) -> Any:
 
 
 def _filled(leaves: Sequence[Any], inputs: Sequence[Tensor], graph: Graph) -> list[Any]:
-    """The arguments of the trace: symbolic tensors, stand-ins for variables, Python values as they are."""
+    """The arguments of the trace: symbolic tensors, stand-ins for variables, and Python values."""
     remaining = iter(inputs)
 
     def inside(leaf: Any) -> Any:
@@ -243,7 +243,7 @@ def _filled(leaves: Sequence[Any], inputs: Sequence[Tensor], graph: Graph) -> li
 def _evaluator(
     graph: Graph, inputs: list[Tensor], tensors: list[Tensor], variable_args: Sequence[Variable]
 ) -> Callable[[Symbolic], Any]:
-    """Computes a symbolic value immediately: the initial value of a variable that is created while tracing."""
+    """A function that computes symbolic values immediately: initial values of variables created while tracing."""
 
     def concrete(symbol: Symbolic) -> Any:
         from gradtape._src.graph.program import Program
