@@ -1,7 +1,7 @@
-"""Ops on composite tensors (ragged, sparse): what an op does when an argument is not one tensor but several.
+"""Ops on composite tensors (ragged, sparse), which consist of several tensors.
 
-Nothing is looked up for dense arguments. The conversion of a composite tensor raises `NotDenseError`; the op
-catches it and passes its name and its arguments to the handler of that class, which has the table of ops.
+Dense arguments need no lookup. The conversion of a composite tensor raises `NotDenseError`; the op catches it and
+passes its name and arguments to the handler of that class, which has a table of ops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.interrupts import graph_traced
 
 Handler = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
-"""Computes an op on arguments of which one is composite, given its name and its call on dense arguments."""
+"""Computes an op with composite arguments from its name, its call on dense arguments, and the arguments."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -26,7 +26,7 @@ _loaders: list[Callable[[], Any]] = []
 
 
 def register_handler(kind: type, handler: Handler) -> None:
-    """Register the function that computes ops on a class of composite tensors."""
+    """Register the handler that computes ops on a class of composite tensors."""
     _handlers[kind] = handler
 
 
@@ -38,45 +38,45 @@ def is_composite(value: Any) -> bool:
 def register_gradient(
     kind: type, differentiable_part: Callable[[Any], Any], with_gradient: Callable[[Any, Any], Any]
 ) -> None:
-    """Make a class differentiable: register its differentiable part, and how to rebuild it from a gradient of that."""
+    """Make a class differentiable: register its differentiable part, and the inverse, for gradients."""
     _gradients[kind] = (differentiable_part, with_gradient)
 
 
 def differentiable_part(value: Any) -> Any:
-    """The tensor of a composite tensor that gradients flow through; any other value as it is."""
+    """The component of a composite tensor that gradients flow through; any other value unchanged."""
     found = _gradients.get(type(value))
     return value if found is None else found[0](value)
 
 
 def with_gradient(value: Any, gradient: Any) -> Any:
-    """The gradient of a composite tensor, composite as well, of the gradient of its differentiable part."""
+    """The composite gradient of a composite tensor, from the gradient of its differentiable part."""
     found = _gradients.get(type(value))
     return gradient if found is None or gradient is None else found[1](value, gradient)
 
 
 def register_loader(load: Callable[[], Any]) -> None:
-    """Register a function that completes the tables of ops. It runs when an op first has a composite argument."""
+    """Register a function that completes the tables of ops. It runs before the first op on a composite tensor."""
     _loaders.append(load)
 
 
 class NotDenseError(ValueError):
-    """A composite tensor where a dense one is needed. Ops catch most of these, so the text is made when it is read."""
+    """A composite tensor was passed as a dense one. Ops catch most of these, so the message is made on demand."""
 
     def __init__(self, value: Any, advice: str = "") -> None:
         super().__init__(value, advice)
         self.value, self.advice = value, advice
 
     def __str__(self) -> str:
-        if not self.advice:  # made of a text, as Keras does where it adds to one
+        if not self.advice:  # constructed from a message, as Keras does to extend one
             return str(self.value)
         kind = type(self.value).__name__
         return f"TypeError: object of type '{kind}' has no len(): {self.advice} Received {self.value!r}."
 
 
 def call_on_composites(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An op on arguments that did not convert, by the handler of the first composite tensor among them.
+    """Run an op with the handler of the first composite tensor among its arguments.
 
-    Used in an `except` clause: where no argument has a handler, the error goes on.
+    Used in an `except` clause: without such an argument, the error is raised again.
     """
     while _loaders:
         _loaders.pop()()
@@ -89,7 +89,7 @@ def call_on_composites(name: str, call: Callable[..., Any], args: tuple[Any, ...
                 run = partial(_handled, handler, name, call)
                 return in_graph(name, args, kwargs, error, run)
             except Exception as error:
-                raise error from None  # that the conversion failed before says nothing to the user
+                raise error from None  # the failed conversion means nothing to the user
     raise
 
 
@@ -98,21 +98,21 @@ def _handled(handler: Handler, name: str, call: Callable[..., Any], *args: Any, 
 
 
 Example = Callable[[list[Any], list[int]], list[Any]]
-"""Makes consistent components from given ones, by changing those at certain positions."""
+"""Makes an example from components: changes those at certain positions so that they are consistent."""
 
 _structures: dict[type, tuple[Callable[[Any], Iterable[Any]], Example]] = {}
 
 
 def register_structure(kind: type, tensors: Callable[[Any], Iterable[Any]], example: Example) -> None:
-    """Register which components of a class determine shapes (row splits, coordinates), and how to make an example.
+    """Register the components of a class that determine shapes (row splits, coordinates), and how to make an example.
 
-    Functions are tried with the example, to infer the shapes of their results.
+    Functions are called with the example to infer the shapes of their results.
     """
     _structures[kind] = tensors, example
 
 
 def valid_example(value: Any, parts: list[Any], places: list[int]) -> list[Any]:
-    """The components of an example of a value: those at `places` may be changed to be consistent with the others."""
+    """The components of an example of a value: those at `places` are adapted to the others."""
     found = _structures.get(type(value))
     return parts if found is None or not places else found[1](parts, places)
 
@@ -120,8 +120,8 @@ def valid_example(value: Any, parts: list[Any], places: list[int]) -> list[Any]:
 def hosted(function: _F) -> _F:
     """Make a function of composite tensors one node of a graph if row splits or coordinates are symbolic there.
 
-    Its code needs their values, so the program calls it when it runs. The rule for a graph in a file has the name of
-    the class or the module too: `RaggedTensor.to_tensor`, `sparse_math.bincount`.
+    Its code needs their values, so the program calls it. In files, its rule is also named after the class or the
+    module: `RaggedTensor.to_tensor`, `sparse_math.bincount`.
     """
     name = function.__name__
     rule = function.__qualname__ if "." in function.__qualname__ else f"{function.__module__.rsplit('.', 1)[-1]}.{name}"
@@ -146,7 +146,7 @@ def _has_unknown_structure(value: Any) -> bool:
 
 
 def _members(values: Any) -> Iterator[Any]:
-    """Arguments, and the members of those that are lists of tensors."""
+    """The arguments, with lists of tensors flattened."""
     for value in values:
         if isinstance(value, (list, tuple)):
             yield from _members(value)
@@ -155,7 +155,7 @@ def _members(values: Any) -> Iterator[Any]:
 
 
 def dispatched(function: _F) -> _F:
-    """Make a function accept composite tensors: their tables of ops have it under its own name."""
+    """Make a function accept composite tensors: tables of ops have it under its own name."""
     name = function.__name__
 
     @wraps(function)

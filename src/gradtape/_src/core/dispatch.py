@@ -1,7 +1,7 @@
-"""The one hot path: run a kernel, wrap the result, append a record where a recorder tracks an input.
+"""The hot path of every op: run a kernel, wrap the result, append a record for each recorder that tracks an input.
 
-`unary` and `binary` build closures that are used as TensorFlow's functions and as the tensor's operators directly, so
-that `x * y` is one Python call. They repeat a few lines on purpose; the benchmark `chain` is why.
+`unary` and `binary` build closures that are both TensorFlow's functions and the tensor's operators, so that `x * y` is
+one Python call. They repeat a few lines for speed (benchmark: chain).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from gradtape._src.tensor import CONSTANT, Tensor, uids
 if TYPE_CHECKING:
     from gradtape._src.typing import Activation, Binary, OpCall, OpCallOfMany, Unary
 
-_FLOAT32 = np.dtype(np.float32)  # kernels keep it, so that only other dtypes need a look
+_FLOAT32 = np.dtype(np.float32)  # kernels preserve it, so only other dtypes are checked
 _NO_ATTRS: dict[str, Any] = {}
 
 
 class TensorNamespace(Namespace):
-    """The primitives over tensors: the namespace of rules when the backward pass itself is recorded."""
+    """The primitives over tensors: the namespace of rules while the backward pass is recorded."""
 
     rank = 3
 
@@ -63,16 +63,16 @@ class TensorNamespace(Namespace):
 
 tensor_namespace: Any = TensorNamespace()
 register_namespace(Tensor, tensor_namespace)
-register_converter(Symbolic, constant_operand)  # a size that is known only at run time, as an operand in a rule
+register_converter(Symbolic, constant_operand)  # a dynamic size, as an operand in a rule
 
 
 def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a primitive its call, and the call its name and docstring.
+    """Set the call of a primitive, and the name and docstring of the call.
 
-    Modules of primitives are imported when they are first used, so that wrappers of kernels may be set already.
+    Modules of primitives are imported on first use, when kernels may be wrapped already.
     """
     call.__name__ = call.__qualname__ = op.name
-    call.__module__ = "gradtape._src.ops.by_name"  # where pickles find it
+    call.__module__ = "gradtape._src.ops.by_name"  # pickle finds it there
     call.__doc__ = op.docstring()
     op.call = call
     if hasattr(numpy_namespace, op.name):
@@ -85,7 +85,7 @@ def declare(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def register_function(name: str, *, arrays: Any, batches: Any, tensors: Any) -> None:
-    """Give every namespace a function that is not a primitive: over raw arrays, batches and recorded tensors."""
+    """Add a function that is not a primitive to all namespaces: for raw arrays, batches and recorded tensors."""
     generic_kernels[name] = arrays
     batch_rules[name] = batches
     setattr(TensorNamespace, name, staticmethod(tensors))
@@ -93,7 +93,7 @@ def register_function(name: str, *, arrays: Any, batches: Any, tensors: Any) -> 
 
 # -- recording -------------------------------------------------------------------------------------------------------
 def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...], attrs: dict[str, Any]) -> None:
-    """Append a record to every recorder that tracks an input. The hot forms below have these lines inline."""
+    """Append a record to every recorder that tracks an input. The hot forms below inline these lines."""
     recorders = active_stack()
     while recorders is not None:
         tracked, append, recorder, recorders = recorders
@@ -112,7 +112,7 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
             outs = (outputs,)  # type: ignore[assignment]
             output, dtype = outputs.uid, outputs.array.dtype  # type: ignore[union-attr]
         values: tuple[Tensor | None, ...] = ()
-        if op.differentiable:  # others are recorded too, so that the tape can say where a path ended
+        if op.differentiable:  # others are recorded as well, so that the tape can report where a path ended
             for out in outs:
                 tracked[out.uid] = out.array.shape
             if op.may_raise:
@@ -125,7 +125,7 @@ def record(op: Op, inputs: Sequence[Tensor], outputs: Tensor | tuple[Tensor, ...
 
 
 def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
-    """What to save: the values that the rules need, except for inputs that cannot be watched."""
+    """The tensors to save: those that the rules need, except inputs that cannot be watched."""
     if op.vjp_all is not None:
         return tuple([t if i in op.vjp_all_saves else None for i, t in enumerate(slots)]) if op.vjp_all_saves else ()
     keep = op.saves
@@ -136,7 +136,7 @@ def saved_values(op: Op, uids: Sequence[int], slots: tuple[Tensor, ...]) -> tupl
 
 # -- the general call ------------------------------------------------------------------------------------------------
 def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], rewriting: bool = True) -> Any:
-    """Run a primitive on tensors and record it; without `rewriting` itself, whatever its operands are."""
+    """Run a primitive on tensors and record it. Without `rewriting`, no rewrite replaces it."""
     arrays = [t.array for t in inputs]
     if placement.several and not are_colocated(arrays):
         inputs = colocate(op, inputs)
@@ -166,14 +166,14 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], rewriting: bool
 
 
 def _in_graph(op: Op, arrays: Sequence[Any], attrs: dict[str, Any], error: UnknownDimensionError) -> Any:
-    """A primitive on constants, with static arguments that only the running program knows, as a part of the program."""
+    """Run a primitive on constants as part of the program, because its static arguments have dynamic sizes."""
     if any(type(array) is not ndarray for array in arrays):
         raise error
     return getattr(symbolic_namespace, op.name)(*arrays, **attrs)
 
 
 def _recorded_inside(arrays: Sequence[Any]) -> bool:
-    """Whether an operand is a batch of a recorded tensor: the op itself runs, and is recorded, on what is inside."""
+    """Whether an operand is a batch of recorded tensors: then the op runs on them, and is recorded there."""
     return any(type(array) is Batched and type(array.array) is Tensor for array in arrays)
 
 
@@ -195,9 +195,9 @@ def _run_inside(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
 
 
 def _as_array(value: Any) -> Any:
-    """NumPy gives scalars where arrays have no axes: tensors hold arrays."""
+    """Convert NumPy's scalars, which replace 0-d arrays, to arrays."""
     if isinstance(value, bytes):
-        return np.array(value, object)  # a sum of two words
+        return np.array(value, object)  # a sum of two strings
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
@@ -216,7 +216,7 @@ def primitive(name: str, args: Sequence[str], *rules: Rule | None, **facts: Any)
 
 
 def _call_of_one(op: Op) -> Callable[..., Any]:
-    """The call of a primitive with one input and one output: `run`, without what is for several (benchmark: mlp32)."""
+    """The call of a primitive with one input and one output: `run`, specialised (benchmark: mlp32)."""
     checked = bool(op.kinds) and op.kinds != "any"
 
     def call(x: Any, /, **attrs: Any) -> Any:
@@ -237,7 +237,7 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
             value = _in_graph(op, (array,), attrs, error)
         except _RAW as error:
             raise _explained(op, (array,), error) from None
-        if type(value) is Lazy:  # where it belongs
+        if type(value) is Lazy:  # stays lazy: no conversion
             out = Tensor()
             out.array = value
             out.uid = next(uids)
@@ -251,7 +251,7 @@ def _call_of_one(op: Op) -> Callable[..., Any]:
 
 
 def _record_one(op: Op, x: Tensor, out: Tensor, attrs: dict[str, Any]) -> None:
-    """`record`, of one input and one output (benchmark: mlp32)."""
+    """`record` for one input and one output (benchmark: mlp32)."""
     recorders = active_stack()
     source, uid = x.uid, out.uid
     while recorders is not None:
@@ -271,7 +271,7 @@ def _record_one(op: Op, x: Tensor, out: Tensor, attrs: dict[str, Any]) -> None:
 
 
 def linear(name: str, transpose: Rule, **facts: Any) -> OpCall:
-    """Declare a linear primitive of one tensor: the reverse rule is its transpose, forward mode is itself."""
+    """Declare a linear primitive of one tensor: its vjp rule is the transpose, its jvp rule the primitive itself."""
     return primitive(name, ("x",), transpose, linear=True, **facts)
 
 
@@ -283,10 +283,10 @@ def unary(name: str, dx: Rule | None, **facts: Any) -> Unary: ...
 def unary(
     name: str, dx: Rule | None, *, tf_name: str | None = None, kinds: str = "fc", arg: str = "x", **facts: Any
 ) -> Callable[..., Any]:
-    """Declare an elementwise primitive of one tensor, which TensorFlow's users may pass as `arg=...`."""
+    """Declare an elementwise primitive of one tensor, which users of TensorFlow may pass as `arg=...`."""
     op = Op(name, ("x",), (dx,), tf_name=tf_name, elementwise=True, kinds=kinds, **facts)
     call = _differentiable_unary(op) if op.differentiable else _non_differentiable_unary(op)
-    if arg != "x":  # the name of a parameter is data of the code object: a wrapper would cost a call
+    if arg != "x":  # the name of a parameter belongs to the code object: a wrapper would cost a call
         code = call.__code__
         call.__code__ = code.replace(co_varnames=(arg, *code.co_varnames[1:]))
     return declare(op, call)
@@ -296,7 +296,7 @@ def _differentiable_unary(op: Op) -> Callable[..., Any]:
     keep_x, keep_out = [slot in op.saves for slot in range(2)]
     keep_out_only = keep_out and not keep_x
 
-    def call(x: Any, name: str | None = None) -> Any:  # one call an op (benchmark: chain)
+    def call(x: Any, name: str | None = None) -> Any:  # one Python call for each op (benchmark: chain)
         if type(x) is not Tensor:
             try:
                 x = operand(x)
@@ -337,7 +337,7 @@ def _differentiable_unary(op: Op) -> Callable[..., Any]:
 
 
 def _non_differentiable_unary(op: Op) -> Callable[..., Any]:
-    """A primitive without a derivative: rounding, predicates. Tapes record only that a path ends here."""
+    """The call of a primitive without a derivative: rounding, predicates. Tapes record only that a path ends here."""
     plain = as_dtype("bool") if op.kinds == "b" else None
 
     def call(x: Any, name: str | None = None) -> Any:
@@ -372,9 +372,9 @@ def binary(
 def product(
     name: str, dx: Rule, dy: Rule, flags: tuple[str, str], **facts: Any
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """Declare a product of two tensors of one dtype with two static flags.
+    """Declare a product of two tensors of the same dtype with two static flags.
 
-    Returns its call, and two without flags: the plain call and the operator (benchmarks: rnn, mlp32).
+    Returns its call, and two without flags: a plain call and the operator (benchmarks: rnn, mlp32).
     """
     op = Op(name, ("x", "y"), (dx, dy), **facts)
     calls = {
@@ -393,7 +393,7 @@ def product(
 
 
 def as_operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator form of a binary primitive: it defers to operands that handle tensors themselves."""
+    """The operator of a binary primitive: it defers to operands that implement it themselves."""
     return _binary_call(registry[function.__name__], operator=True)
 
 
@@ -410,9 +410,9 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
     first_decides = hinted and not operator
     broadcasts = op.elementwise
     reflected = _REFLECTED.get(op.name, "")
-    multiplies = operator and op.name == "multiply"  # x * y of booleans is x and y
+    multiplies = operator and op.name == "multiply"  # x * y of booleans is logical_and
     kinds = op.kinds + "b" if multiplies else op.kinds
-    given = attrs if any(attrs.values()) else None  # the flags, if one of them is set: False is the kernel's default
+    given = attrs if any(attrs.values()) else None  # the flags, if one of them is True: False is the kernel's default
     keep_x, keep_y, keep_out = [slot in op.saves for slot in range(3)]
     keep_both, keep_nothing = op.saves == {0, 1}, not op.saves
 
@@ -431,7 +431,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                     except (TypeError, ValueError):
                         if multiplies and x.array.dtype.kind == "b":
                             y = _truth(y)
-                        elif hinted:  # the op refuses two dtypes
+                        elif hinted:  # the op rejects two different dtypes
                             y = operand(y)
                         else:
                             raise
@@ -501,7 +501,7 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
                     values = ()
                 elif first and second:
                     values = (x if keep_x else None, y if keep_y else None, out if keep_out else None)
-                else:  # the rule of an operand that cannot be watched never runs, and needs nothing saved
+                else:  # the rule of an operand that cannot be watched never runs: it needs nothing saved
                     slots = op.keep[0] if first else op.keep[1]
                     values = (x if 0 in slots else None, y if 1 in slots else None, out if 2 in slots else None)
                 tracked[uid] = value.shape
@@ -514,9 +514,9 @@ def _differentiable_call(  # noqa: C901 - one call a binary op (benchmarks: chai
 
 
 def _repeated(x: Any, y: Any, error: Exception) -> Any:
-    """A string or sequence that is no tensor, `x` times: Python's `n * "ab"`, where n is an integer scalar tensor.
+    """A string or sequence repeated x times: Python's `n * "ab"`, where n is an integer scalar tensor.
 
-    None if this is another call; its error counts. A scalar of another dtype raises what Python raises in TensorFlow.
+    None for other calls, whose error remains. A scalar of another dtype raises what Python raises in TensorFlow.
     """
     if type(y) not in (str, bytes, list, tuple) or isinstance(x, (str, bytes, list, tuple)):
         return None
@@ -530,13 +530,13 @@ def _repeated(x: Any, y: Any, error: Exception) -> Any:
 
 
 def _truth(y: Any) -> Tensor:
-    """The right operand of `x * y` where x is boolean: numbers count as true unless they are 0."""
+    """The right operand of `x * y` with a boolean x: numbers other than 0 are true."""
     y = operand(y)
     return wrap(namespace_of(y.array).astype(y.array, dtype=np.dtype(np.bool_))) if y.array.dtype.kind in "fciu" else y
 
 
 def _non_differentiable_call(op: Op) -> Callable[..., Any]:
-    """A primitive without a derivative: comparisons, logic, rounding. Tapes record only that a path ends here."""
+    """The call of a primitive without a derivative: comparisons, logic. Tapes record only that a path ends here."""
     plain = as_dtype("bool") if op.kinds == "b" else None
 
     def call(x: Any, y: Any, name: str | None = None) -> Any:
@@ -579,11 +579,13 @@ _REFLECTED = {
 
 
 _CONVERTED = (Tensor, int, float, complex, str, bytes, list, tuple, set, frozenset, dict, ndarray, np.generic)
-"""Operands that are converted or rejected; their own operators are never called."""
+"""Types of operands that are converted or rejected; their own operators are never called."""
 
 
 def defers(other: Any, reflected: str) -> bool:
-    """Whether an operator leaves the work to the other operand: a foreign object, no array, that has its own."""
+    """Whether an operator defers to the other operand: a foreign object with its own operator,
+    which is not an array.
+    """
     kind = type(other)
     if kind is Tensor or kind is float or kind is int:
         return False
@@ -602,9 +604,9 @@ def defers(other: Any, reflected: str) -> bool:
     )
 
 
-# -- off the hot path: TensorFlow's errors for operands that do not match --------------------------------------------
+# -- off the hot path: TensorFlow's errors for mismatched operands ---------------------------------------------------
 def _general_binary(op: Op, a: Any, b: Any, attrs: dict[str, Any], tensors: tuple[Tensor, Tensor]) -> Any:
-    """The array, or, of a batch of recorded tensors, the tensor with everything about it recorded."""
+    """The result as an array or, with batches of recorded tensors, as a recorded tensor."""
     if a.dtype != b.dtype:
         raise errors.mismatched_dtypes(op.tf_name, dtype_of(a), dtype_of(b))
     if placement.several and (together := colocate(op, tensors)) is not tensors:
@@ -630,11 +632,11 @@ def _binary_error(op: Op, a: Any, b: Any) -> Exception | None:
 
 
 _RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, NotImplementedError)
-"""Errors that kernels of NumPy or JAX raise; TensorFlow's errors are not among them."""
+"""Exceptions that kernels of NumPy or JAX raise; TensorFlow's errors are not among them."""
 
 
 def _explained(op: Op, arrays: Sequence[Any], error: Exception) -> Exception:
-    """TensorFlow's error for one that NumPy or JAX raised inside a kernel."""
+    """TensorFlow's error for an exception that NumPy or JAX raised inside a kernel."""
     if isinstance(error, (errors.OperatorNotAllowedInGraphError, errors.InaccessibleTensorError)):
         return error
     if getattr(error, "is_out_of_scope", False):
@@ -659,7 +661,7 @@ def _allowed(op: Op, array: Any) -> bool:
 
 
 def _settle(op: Op, array: Any, value: Any, kinds: str) -> Any:
-    """The dtype of the result is that of the input, if the primitive accepts it; NumPy may promote it."""
+    """Cast the result to the dtype of the input, if the primitive accepts it; NumPy may have promoted it."""
     kind = "f" if array.dtype.kind == "V" else array.dtype.kind
     if kind not in kinds and kinds != "any":
         raise errors.unsupported_dtype(op.tf_name, dtype_of(array), kinds)

@@ -1,7 +1,7 @@
-"""Taylor mode over records: the series of targets, given those of sources (`core/series.py` has the primitives).
+"""Taylor mode over records: from the series of sources to those of targets (`core/series.py` has the primitives).
 
-Records that stand for a whole program, such as a call of a compiled function, have a rule of their own, `Op.series`. It
-expands the records of that program in turn.
+Records of whole programs, such as calls of compiled functions, have a rule of their own, `Op.series`, which expands the
+records of that program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Shapes = dict[int, tuple[int, ...]]
 
 
 class SeriesCall(NamedTuple):
-    """One record of a program, as its rule sees it; `given` are the series of its inputs, None for those without."""
+    """A record of a program, as seen by its series rule; `given` are the series of its inputs, None for constants."""
 
     record: Record
     given: list[Series | None]
@@ -34,7 +34,7 @@ class SeriesCall(NamedTuple):
     def inside(
         self, records: Sequence[Any], shapes: Shapes, inputs: Iterable[int], targets: Sequence[int]
     ) -> list[Series | None]:
-        """Expand records that have uids of their own: the series of their targets, from those that are given."""
+        """Expand records with uids of their own: from the given series to those of their targets."""
         start = {uid: x for uid, x in zip(inputs, self.given, strict=True) if x is not None}
         found = expand(records, shapes, start, targets, self.order, self.traced)
         return [found.get(uid) for uid in targets]
@@ -43,7 +43,7 @@ class SeriesCall(NamedTuple):
 def expand(
     records: Sequence[Any], shapes: Shapes, start: dict[int, Series], targets: Iterable[int], order: int, traced: bool
 ) -> dict[int, Series]:
-    """The series of targets, by uid, given those of sources; record by record, as far as `order`."""
+    """The series of targets by uid, up to `order`, computed record by record from the series of sources."""
     series = dict(start)
     wanted = set(targets)
     found = {uid: x for uid, x in start.items() if uid in wanted}
@@ -54,7 +54,7 @@ def expand(
             for uid, out in zip(_as_tuple(record.output), _pushed(record, series, shapes, order, traced), strict=True):
                 if out is None:
                     continue
-                if uid in start:  # a source that is the result of an op: by itself, and by what it is made of
+                if uid in start:  # the source is also the result of an op: add both series
                     out = out.moved(start[uid][1])
                 out[order]
                 series[uid] = out
@@ -70,7 +70,7 @@ def _as_tuple(output: Any) -> tuple[Any, ...]:
 
 
 def _last_uses(records: Sequence[Any]) -> dict[int, list[int]]:
-    """Position of a record -> the uids that no later one reads."""
+    """By position of a record, the uids that no later record reads."""
     last: dict[int, int] = {}
     for i, record in enumerate(records):
         record = Record.of(record)
@@ -104,7 +104,7 @@ def _pushed(
         if uid in series:
             series[uid].set_value(value)
             args.append(series[uid])
-        else:  # what the rules do not need was not saved, and is not read
+        else:  # not saved, because the rules do not read it
             args.append(Series((), np.dtype(np.float32), [None]) if value is None else constant(value))
     outs = [
         Series(shapes[uid], kind, [value]) if uid in shapes else None
@@ -116,7 +116,7 @@ def _pushed(
 
 
 def _unexpanded(op: Any) -> NotImplementedError:
-    """The error for a program whose ops are not known one by one."""
+    """The error for a program whose ops are not known individually."""
     return NotImplementedError(
         f"Taylor mode needs the individual ops of a program, but this tape recorded a single op ({op.tf_name}): a "
         "solver of tf.autodiff, tf.py_function, or a loop or branch inside a function. Write loops and branches in "

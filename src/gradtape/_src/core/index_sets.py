@@ -1,10 +1,10 @@
-"""Sets of indices, many at a time: which elements of the sources each element of a tensor depends on.
+"""Sets of indices, many at a time: the elements of the sources that each element of a tensor depends on.
 
-A table holds the sets, and a tensor has an array with the number of one set for each of its elements. Ops that move
-numbers move the numbers of sets in the same way, so that their own kernels propagate dependence. Elements with the same
-dependence share a set: all elements of a row that a dense layer has mixed refer to one set.
+A table holds the sets, and each element of a tensor has the number of a set. Ops that rearrange elements rearrange the
+numbers of sets in the same way, so their own kernels propagate dependence. Elements with the same dependence share a
+set: after a dense layer, all elements of a row refer to one set.
 
-The set 0 is empty, which is also what padding and scatters fill in.
+Set 0 is empty, which is also what padding and scatters fill in.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gradtape._src import errors
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 
 LIMIT = 2**27
-"""How many indices the sets of one table may hold together."""
+"""The largest number of indices in all sets of a table."""
 
 
 class IndexSets:
-    """A table of sets of integers below `size`."""
+    """A table of sets of integers from 0 to `size` - 1."""
 
     def __init__(self, size: int, limit: int = LIMIT) -> None:
         self.size, self._limit = size, limit
@@ -33,12 +33,12 @@ class IndexSets:
         self._count, self._used = 1, 0
 
     def units(self, first: int, shape: tuple[int, ...]) -> Ids:
-        """A set of one integer for each element: first, first + 1, …"""
+        """A set with one integer for each element: first, first + 1, …"""
         count = math.prod(shape)
         return self._add(np.arange(first, first + count), np.ones(count, np.int64)).reshape(shape)
 
     def members(self, ids: Ids) -> tuple[Any, Any]:
-        """The integers of some sets, one set after the other, and for each the position of its set in `ids`."""
+        """The concatenated members of sets, and for each member the position of its set in `ids`."""
         ids = ids.reshape(-1)
         starts, sizes = self._ends[ids - 1], self._sizes(ids)
         starts[ids == 0] = 0
@@ -50,14 +50,14 @@ class IndexSets:
         return self._items[np.repeat(starts, sizes) + offsets], owners
 
     def union(self, *arrays: Ids) -> Ids:
-        """The union of sets at the same position; shapes broadcast."""
+        """The elementwise union of sets; shapes broadcast."""
         result = arrays[0]
         for other in arrays[1:]:
             result = self._pairs(*np.broadcast_arrays(result, other))
         return result
 
     def union_over(self, ids: Ids, axes: Sequence[int], keepdims: bool = False) -> Ids:
-        """The union over some axes."""
+        """The union over axes."""
         kept = [i for i in range(ids.ndim) if i not in axes]
         rows = np.transpose(ids, (*kept, *[i for i in range(ids.ndim) if i in axes]))
         count = math.prod(ids.shape[i] for i in kept)
@@ -67,7 +67,7 @@ class IndexSets:
         return found.reshape(shape)
 
     def group(self, ids: Ids, groups: Any, count: int) -> Ids:
-        """For each of `count` groups the union of the sets in it; a set belongs to the group at the same position."""
+        """The union of the sets in each of `count` groups; `groups` has the group of each set."""
         ids, groups = ids.reshape(-1), groups.reshape(-1)
         result = np.zeros(count, np.int64)
         keys = _unique((groups * self._count + ids)[ids != 0])
@@ -83,7 +83,7 @@ class IndexSets:
         return result
 
     def _pairs(self, a: Ids, b: Ids) -> Ids:
-        """The union of two sets, for each pair of them that occurs."""
+        """The elementwise union of two arrays of sets, computed once for each pair that occurs."""
         shape = a.shape
         a, b = a.reshape(-1), b.reshape(-1)
         result = np.where(a == 0, b, a)
@@ -95,9 +95,9 @@ class IndexSets:
         return result.reshape(shape)
 
     def _merged(self, ids: Ids, groups: Any, count: int) -> Ids:
-        """The union of each group; `groups` is in order and has every number below `count`.
+        """The union of each group; `groups` is sorted and has every number below `count`.
 
-        A union with as many members as its largest part is that part: it gets no new number.
+        A union with as many members as its largest part is that part, and gets no new number.
         """
         items, owners = self.members(ids)
         keys = _unique(groups[owners] * self.size + items)
@@ -118,7 +118,7 @@ class IndexSets:
         return sizes
 
     def _add(self, items: Any, sizes: Any) -> Ids:
-        """Append sets to the table; their numbers."""
+        """Append sets to the table; return their numbers."""
         used, count = self._used + len(items), self._count + len(sizes)
         if used > self._limit:
             raise self._full(used)
@@ -141,7 +141,7 @@ class IndexSets:
 
 
 def _unique(keys: Any) -> Any:
-    """The different numbers, in order (np.unique without its overhead for what is in order already)."""
+    """The sorted unique numbers (np.unique without its overhead for sorted input)."""
     if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
         keys = np.sort(keys)
         keys = keys[np.append(True, keys[1:] != keys[:-1])]

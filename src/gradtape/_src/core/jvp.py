@@ -1,8 +1,8 @@
-"""Forward mode: the tangents of one record. It uses the rules of reverse mode.
+"""Forward mode: the tangents of one record, from the rules of reverse mode.
 
-An elementwise rule is a differential, so it is its own forward rule; a linear primitive applied to the tangent is its
-derivative; a product is linear in each factor. What is left is transposed: the reverse rule of any primitive is a
-linear function of the cotangent, and differentiating that function gives the forward rule.
+An elementwise rule is a differential, so it is its own jvp rule; the derivative of a linear primitive is the primitive,
+applied to the tangent; a product is linear in each factor. Other rules are transposed: the vjp rule of any primitive is
+a linear function of the cotangent, and differentiating that function gives the jvp rule.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Tangents = dict[int, Any]
 def push(
     record: Any, tangents: Tangents, shapes: dict[int, tuple[int, ...]], *, traced: bool, bodies: bool = True
 ) -> None:
-    """Put the tangents of a record's outputs into `tangents`, if any input has one.
+    """Compute the tangents of a record's outputs, if any input has a tangent, and add them to `tangents`.
 
-    Tangents are tensors (`traced`: every step is itself recorded), or raw arrays, or `Batched`. Of a function with a
-    custom gradient the ops of its body decide, or else (not `bodies`) its gradient.
+    Tangents are tensors (with `traced`, every step is itself recorded), raw arrays, or `Batched`. For a function with a
+    custom gradient, the ops of its body are differentiated or, without `bodies`, its gradient is transposed.
     """
     op, inputs, output, values, attrs, dtype = Record.of(record)
     given = [tangents.get(uid) for uid in inputs]
@@ -61,7 +61,7 @@ def push(
 
 
 def marked_push(*args: Any, **options: Any) -> None:
-    """`push` for observers of ops, which can tell that they are steps of a rule."""
+    """`push` for observers of ops, which can tell that these are steps of a rule."""
     with setting(in_rule, True):
         push(*args, **options)
 
@@ -73,7 +73,7 @@ def _saved(values: tuple[Any, ...], traced: bool) -> list[Any]:
 def _differential(
     op: Op, given: list[Any], values: Any, attrs: Any, shapes: Any, inputs: tuple[int, ...], traced: bool
 ) -> Any:
-    """The sum of the rules, each with the tangent of its own input; in half precision rounded once."""
+    """The sum of all rules, each applied to the tangent of its input; rounded once in half precision."""
     total = None
     saved = _saved(values, traced)
     dtype = numpy_dtype(next(t for t in given if t is not None))
@@ -99,7 +99,7 @@ def _differential(
 
 
 def _by_factors(op: Op, given: list[Any], saved: list[Any], attrs: dict[str, Any]) -> Any:
-    """A product is linear in each factor: the sum over the factors that have a tangent."""
+    """The tangent of a product, which is linear in each factor: the sum over the factors with a tangent."""
     total = None
     for i, t in enumerate(given):
         if t is not None:
@@ -122,10 +122,10 @@ def _transposed(
     shapes: dict[int, tuple[int, ...]],
     traced: bool,
 ) -> tuple[Any, ...]:
-    """J t, as the derivative of <u, J t> = <Jᴴ u, t> with respect to u; Jᴴ u is what the reverse rule computes."""
+    """J t, as the derivative of <u, J t> = <Jᴴ u, t> with respect to u; the vjp rule computes Jᴴ u."""
     raw = common_namespace([bare(t) for t in given if t is not None])
     kinds = dict(zip(outputs, dtypes, strict=True))
-    # A compiled call has outputs without derivatives, too, and a call of Python integers.
+    # A compiled call also has outputs without derivatives, as has a call of Python integers.
     tracked = [uid for uid in outputs if uid in shapes and kinds[uid].kind not in "biuO"]
     probes = [wrap(_zeros(raw, shapes[uid], kinds[uid])) for uid in tracked]
     inner = Recorder()
@@ -136,7 +136,7 @@ def _transposed(
     several = len(outputs) > 1 or op.outputs
     step = (op, inputs, outputs if several else outputs[0], values, attrs, dtypes if several else dtypes[0])
     of_inputs = {uid: shapes[uid] for uid, t in zip(inputs, given, strict=True) if t is not None and uid in shapes}
-    with stack.use_recorders((inner, *outer)):  # one step of a recorded backward pass, over this record only
+    with stack.use_recorders((inner, *outer)):  # one step of a recorded backward pass, for this record only
         reached = {**of_inputs, **{uid: shapes[uid] for uid in tracked}}
         start = dict(zip(tracked, probes, strict=True))
         cotangents = backward_pass([step], reached, start, kept=frozenset(), traced=True, release=False)
@@ -145,7 +145,7 @@ def _transposed(
         return (None,) * len(outputs)
     seed: Any = namespace_of(total.array).ones_like(total.array)
     batched = any(type(t) is Batched for t in given)
-    as_tensors = traced or batched  # among tensors, an op may have a batch and plain arrays as operands
+    as_tensors = traced or batched  # recorded ops may have batches and plain arrays as operands
     first = {total.uid: wrap(seed) if as_tensors else seed}
     with stack.use_recorders(outer):
         found = backward_pass(inner.records, inner.tracked, first, kept=frozenset(), traced=as_tensors, release=False)
@@ -158,12 +158,12 @@ def _transposed(
 
 
 def _zeros(xp: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Zeros; tangents may be constants where the shape depends on values."""
+    """Zeros; tangents may be constants if the shape depends on values."""
     return xp.zeros(shape, dtype) if is_known_shape(shape) else symbolic.zeros(shape, dtype)
 
 
 def _inner_product(cotangents: dict[int, Any], tangents: Tangents) -> Tensor | None:
-    """The sum of <cotangent, tangent> over the inputs that have both; its real part, of complex numbers."""
+    """The sum of <cotangent, tangent> over the inputs that have both; for complex numbers, its real part."""
     xp, total = tensor_namespace, None
     for uid, t in tangents.items():
         c = _dense(cotangents.get(uid))

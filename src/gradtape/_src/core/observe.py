@@ -1,18 +1,18 @@
-"""How ops are observed: one protocol for tapes, `explain`, the search for NaN, the profiler and traces.
+"""Observers of ops: one protocol for tapes, `explain`, the search for NaN, the profiler and traces.
 
     on_op      an op has run, and is recorded           while the observer is an active recorder (`core/tape.py`)
     on_read    a variable was read
-    on_escape  a value went where no op is recorded
+    on_escape  a value left the recorded ops
     on_vjp     the backward pass has computed one step   while a backward pass runs with this observer
 
-Kernels can be wrapped too, which every op of every thread then goes through: to measure them, or to look at every
-result whether or not a tape is active.
+Kernels can be wrapped as well, for every op of every thread: to time them, or to check every result, whether or not a
+tape is active.
 
 `in_rule` tells an observer of ops whether an op is a step of a rule: while a pass with an observer computes a vjp, or
 forward mode a jvp.
 
-Observation costs nothing while it is not used: an op visits the active recorders anyway, the backward pass has a
-separate loop for observers, and a wrapped kernel replaces the plain one (benchmark: views).
+Without observers this costs nothing: an op visits the active recorders anyway, the backward pass has a separate loop
+for observers, and a wrapped kernel replaces the plain one (benchmark: views).
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ Kernel = Callable[..., Any]
 KernelWrapper = Callable[[Op, Kernel], Kernel]
 
 in_rule: ContextVar[bool] = ContextVar("gradtape_in_rule", default=False)
-"""Whether a rule computes a derivative here. Set only if something may observe it; false in gradients of the user's."""
+"""Whether a rule computes a derivative here. Set only if an observer may read it; false in gradients of the user."""
 
 
 class Observer:
-    """What can be observed; each method does nothing until a subclass overrides it."""
+    """Base class of observers; each method does nothing unless a subclass overrides it."""
 
     __slots__ = ()
 
     may_raise: bool = False
-    """Whether `on_vjp` may raise: then the backward pass frees no records, and the tape is as before after an error."""
+    """Whether `on_vjp` may raise: then the backward pass frees no records, so the tape is unchanged after an error."""
 
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
-        """An op has run: its record, its input tensors (none for a whole program) and its output tensor or tensors."""
+        """Called after an op: with its record, its input tensors (none for a whole program) and its output tensors."""
 
     def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
-        """The backward pass has processed a record.
+        """Called after the backward pass has processed a record.
 
-        `gs` are the cotangents of its outputs (None for an output without one), `results` those of its inputs by uid,
-        summed up so far.
+        `gs` are the cotangents of its outputs (None for an output without one), `results` the cotangents of its inputs
+        by uid, as far as they are summed.
         """
 
     def on_read(self, variable: Any) -> None:
-        """A variable that is not tracked yet was read."""
+        """Called when a variable that is not tracked yet is read."""
 
     def on_escape(self, event: str, uid: int, other: int = 0) -> None:
-        """A value went where no op is recorded: to Python or NumPy, into a branch, into a variable (`other`)."""
+        """Called when a value leaves the recorded ops: to Python or NumPy, a branch, or a variable (`other`)."""
 
 
 class Observers(Observer):
-    """Several observers of one backward pass."""
+    """Several observers of a backward pass."""
 
     __slots__ = ("_observers", "may_raise")
 
@@ -84,18 +84,18 @@ _lock = forks.lock()
 
 
 def with_kernel() -> list[Op]:
-    """The primitives whose NumPy kernel is an attribute, where calls find it."""
+    """The primitives whose NumPy kernel is set as an attribute."""
     return [op for op in registry.values() if op.kernel is not None]
 
 
 def numpy_kernel(op: Op) -> Kernel:
-    """The kernel of a primitive on NumPy; of an elementwise one in blocks, once there are large arrays."""
+    """The NumPy kernel of a primitive; an elementwise one runs in blocks once there are large arrays."""
     kernel: Kernel = getattr(numpy_namespace, op.name)
     return _blockwise(kernel) if _large_arrays and op.elementwise else kernel
 
 
 _blockwise = cache(blockwise)
-"""One function for each kernel: comparisons tell whether a kernel is the one that it was."""
+"""One function for each kernel, so that kernels can be compared."""
 
 
 _large_arrays: list[None] = []
@@ -107,9 +107,9 @@ def has_large_arrays() -> bool:
 
 
 def expect_large_arrays() -> None:
-    """Let the elementwise kernels and rules run in blocks where arrays are large, from now on.
+    """From now on, run elementwise kernels and rules on large arrays in blocks.
 
-    Programs without large arrays call the kernels themselves: to look at a size costs as much as a tenth of a small op.
+    Programs without large arrays call the kernels directly, because a test of the size takes a tenth of a small op.
     """
     _large_arrays[:] = [None]
     with _lock:
@@ -117,9 +117,9 @@ def expect_large_arrays() -> None:
 
 
 def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
-    """Let every kernel run as `around(op, kernel)`; None takes away what was set for this key.
+    """Run every kernel as `around(op, kernel)`; None removes the wrapper of this key.
 
-    Setting the same twice is the same as once, so that a change that was interrupted can be made again.
+    Setting the same wrapper twice has no effect, so that an interrupted change can be repeated.
     """
     with _lock:
         if around is not None:
@@ -130,7 +130,7 @@ def wrap_kernels(key: str, around: KernelWrapper | None) -> None:
 
 
 def are_kernels_wrapped() -> bool:
-    """Whether something looks at the operands or results of every kernel."""
+    """Whether any wrapper is set around kernels."""
     return bool(_wrappers)
 
 
@@ -140,22 +140,22 @@ def _set_kernels() -> None:
     recorders = [recorder(op) for op in ops]
     new = {"kernel": kernels, "recorder": recorders, "recorder_of_two": [*map(recorder_of_two, recorders)]}
     setting = [map(vars(Op)[name].__set__, ops, values) for name, values in new.items()]
-    any(chain(*setting))  # one call of C code: no signal handler runs in between
+    any(chain(*setting))  # one call of C code, so that no signal handler runs in between
 
 
 def recorder(op: Op) -> Kernel:
-    """The kernel of a primitive on lazy arrays: with wrappers it computes, so that they see what they look at."""
+    """The kernel of a primitive on lazy arrays: with wrappers it computes immediately, so that they get values."""
     kernel: Kernel = getattr(lazy_namespace, op.name)
     return wrapped(op, computing(kernel)) if _wrappers else kernel
 
 
 def recorder_of_two(recorder: Kernel) -> Kernel:
-    """What is called with two arrays and no static arguments."""
+    """A kernel of two arrays without static arguments."""
     return getattr(recorder, "of_two", recorder)
 
 
 def wrapped(op: Op, kernel: Kernel) -> Kernel:
-    """A kernel with the wrappers that are set around it."""
+    """A kernel inside the wrappers that are set."""
     for around in _wrappers.values():
         kernel = around(op, kernel)
     return kernel

@@ -2,12 +2,12 @@
 
 A rule is a formula whose parameter names say what it needs:
 
-    g            the cotangent of the output (or, going forward, the tangent of the input)
-    x, y, ...    an input, by the name in the declaration; saved only if some rule names it
-    out          the output (out0, out1, ... where there are several)
+    g            the cotangent of the output (or, in forward mode, the tangent of the input)
+    x, y, ...    an input, by its name in the declaration; saved only if some rule names it
+    out          the output (out0, out1, ... of several)
     x_shape      the shape of the input that the rule is for
     xp           the namespace to compute in: raw arrays, recorded tensors, batched arrays
-    half         whether what was saved had been rounded to half precision (a constant of each form of the rule)
+    half         whether the saved values were rounded to half precision (a constant of each form of the rule)
     anything else is a static argument of the primitive
 
 Elementwise rules state the differential, `tanh: g * (1 - out * out)`; the same formula works in reverse and forward
@@ -35,10 +35,10 @@ Rule = Callable[..., Any]
 VJP = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], Any]
 
 registry: dict[str, Op] = {}
-"""Every primitive by name: the list that the op table in the tests must cover."""
+"""All primitives by name; the op table of the tests must cover them."""
 
 rewrites: dict[str, Callable[..., Any]] = {}
-"""What `register_rewrite` has registered, also for primitives that are not imported yet."""
+"""The functions that `register_rewrite` has registered, also for primitives that are not imported yet."""
 
 CATEGORIES = ("elementwise", "activation", "linear algebra", "reduction", "shape", "indexing", "other")
 
@@ -58,26 +58,26 @@ HAZARDS = {
 class Op:
     """A primitive: its kernel, rules and properties.
 
-    `linear` says that it is linear in all inputs together, `multilinear` in each of them, as a product is.
-    `inverts` are the position of the matrix and the product, of a primitive whose result solves `matrix * out = right`.
-    `outputs` is 0 for one output, else their number (-1: it varies); a rule's g is then a list.
-    `listed` is false for records of whole programs (a compiled call, a branch, a loop), which have no kernel.
-    `hinted` marks a primitive of two operands whose first one alone decides about the dtype of a plain second one.
-    `wide` says that in half precision its rules compute in float32, and the result is rounded once: those that do
-    more than move numbers or call one kernel. Elementwise rules with saved values always do.
-    `unregistered` marks a primitive without a derivative whose gradient TensorFlow refuses instead of leaving it out.
+    `linear` primitives are linear in all inputs together, `multilinear` ones in each of them, as products are.
+    `inverts` are the position of the matrix and the product, for a primitive whose result solves `matrix * out =
+    right`. `outputs` is 0 for one output, else their number (-1: it varies); a rule's g is then a list. `listed` is
+    false for records of whole programs (a compiled call, a branch, a loop), which have no kernel. `hinted` primitives
+    of two operands convert a plain second operand to the dtype of the first, and not vice versa. `wide` primitives have
+    rules that compute in float32 for half precision and round the result once: rules that do more than move elements or
+    call one kernel. Elementwise rules with saved values always do. `unregistered` primitives have no derivative, and
+    TensorFlow raises an error instead of returning None.
 
-    What else a declaration states, for documentation and for tools that inspect tapes:
+    Further properties, for documentation and for tools that inspect tapes:
 
-    `names` are the TensorFlow functions that run it, without `tf.`; the first is the name that messages show.
+    `names` are the TensorFlow functions that run it, without `tf.`; messages show the first one.
     `doc` is the docstring of its call, with `example`, an expression and its value.
-    `category` is its place in pictures and tables, one of `CATEGORIES`; elementwise ops have theirs by default.
-    `hazards` name what makes NaN or infinity of finite numbers, or NaN of infinite ones: see `HAZARDS`.
-    `nan_free` says that finite numbers never give NaN, `moves_only` that it gives nothing but numbers it was given.
+    `category` is its kind in pictures and tables, one of `CATEGORIES`; elementwise ops have theirs by default.
+    `hazards` name how it makes NaN or infinity of finite numbers, or NaN of infinite ones: see `HAZARDS`.
+    `nan_free` primitives never make NaN of finite numbers, `moves_only` ones return only elements of their inputs.
     `structure` says which elements of its inputs an element of an output can depend on: see `core/structure.py`.
-    `series` is the rule of Taylor mode of a record of a whole program: see `core/expansion.py`.
-    `sparse` says that TensorFlow's function maps the values of a sparse tensor too.
-    `instead` advises what to use in the place of an op without a derivative.
+    `series` is the Taylor mode rule of records of a whole program: see `core/expansion.py`.
+    `sparse` says that TensorFlow's function also maps the values of a sparse tensor.
+    `instead` suggests an alternative to an op without a derivative.
     """
 
     __slots__ = (
@@ -169,13 +169,13 @@ class Op:
         series: Callable[[Any], Any] | None = None,
         instead: str = "",
     ) -> None:
-        # What it is
+        # Identity
         self.name, self.args, self.outputs = name, tuple(args), outputs
         self.elementwise, self.linear, self.kinds, self.hinted = elementwise, linear, kinds, hinted
         self.multilinear, self.inverts = multilinear, inverts
         self.may_raise, self.unregistered, self.explain = may_raise, unregistered, explain
         self.structure, self.series = structure, series
-        # Its derivatives: a rule for each input or one for all of them, and what a record saves for them
+        # Derivatives: a rule for each input or one for all of them, and the values that a record saves for them
         self.rules, self.jvp, self.trusted = tuple(rules), jvp, trusted
         self.vjp_all, self.vjp_all_saves, self.vjp_all_zeros = vjp_all, vjp_all_saves, vjp_all_zeros
         for rule in self.rules:
@@ -185,26 +185,26 @@ class Op:
         self.keep = tuple(self._keep(rule) for rule in self.rules)
         self.saves = frozenset().union(*self.keep)
         self.wide = wide or (elementwise and bool(self.saves))
-        # What it is called, and what is said about it
+        # Names and documentation
         self.tf_name = tf_name or name.title().replace("_", "")
         self.names, self.doc, self.example, self.instead = names, doc, example, instead
         self.category = category or ("elementwise" if elementwise else "other")
         self.hazards, self.nan_free, self.moves_only, self.sparse = hazards, nan_free, moves_only, sparse
-        # What the op builders fill in
+        # Set by the op builders
         self.call: Callable[..., Any] = _undeclared
-        self.kernel: Any = None  # of NumPy
-        self.recorder: Any = None  # of lazy arrays
-        self.recorder_of_two: Any = None  # the same for two of them and no static arguments
-        self.rewrite = rewrites.get(name)  # what may run instead where ops are recorded and run later
-        # What `core/fast/` generates when it is first needed
+        self.kernel: Any = None  # for NumPy
+        self.recorder: Any = None  # for lazy arrays
+        self.recorder_of_two: Any = None  # the same, for two arrays without static arguments
+        self.rewrite = rewrites.get(name)  # may replace the op in graphs and lazy traces
+        # Generated by `core/fast/` when it is first needed
         self.vjps: tuple[VJP | None, ...] | None = None
         self.checked_vjps: tuple[VJP | None, ...] | None = None
         self.traced_vjps: tuple[VJP | None, ...] | None = None
         self.half_vjps: tuple[VJP | None, ...] | None = None
         self.traced_half_vjps: tuple[VJP | None, ...] | None = None
-        self.fast: Any = None  # of elementwise ops
+        self.fast: Any = None  # for elementwise ops
         self.recorder_fast: Any = None  # the same for lazy arrays
-        self.recorder_vjps: dict[Any, tuple[VJP | None, ...]] = {}  # by dtype: of lazy arrays, each is one call
+        self.recorder_vjps: dict[Any, tuple[VJP | None, ...]] = {}  # by dtype, for lazy arrays: each is one call
         if kernel is not None:
             generic_kernels[name] = kernel
         self._register_rules(batch, block_diagonal)
@@ -212,7 +212,7 @@ class Op:
             registry[name] = self
 
     def docstring(self) -> str:
-        """The sentence of the declaration, and its example as a test."""
+        """The docstring of its call: the sentence of the declaration, and its example as a doctest."""
         if self.example is None:
             return f"{self.doc}\n"
         expression, value = self.example
@@ -221,7 +221,7 @@ class Op:
         return f"{self.doc}\n\n>>> import gradtape as tf\n>>> print({shown})\n{value}\n"
 
     def _register_rules(self, batch: Callable[..., Any] | None, block_diagonal: Callable[..., Any] | None) -> None:
-        """Its rules for batches, and the one for shapes that every elementwise primitive has."""
+        """Register its batching rules, and the shape rule that elementwise primitives have."""
         name = self.name
         if self.elementwise:
             batch, block_diagonal = batched.elementwise_rule(name), batched.elementwise_block_diagonal(name)
@@ -232,7 +232,7 @@ class Op:
             batched.block_diagonal_rules[name] = block_diagonal
 
     def slot(self, name: str) -> int | None:
-        """Where a named value stands in a record's values: inputs first, then outputs."""
+        """The position of a named value in a record's values: inputs first, then outputs."""
         if name in self.args:
             return self.args.index(name)
         if name == "out":
@@ -242,7 +242,7 @@ class Op:
         return None
 
     def _keep(self, rule: Rule | None) -> frozenset[int]:
-        """The slots that a rule needs saved."""
+        """The slots that have to be saved for a rule."""
         if rule is None:
             return frozenset()
         return frozenset(s for s in map(self.slot, parameters(rule)) if s is not None)
@@ -259,9 +259,9 @@ def program_op(
     structure: Callable[[Any], Any] | None = None,
     series: Callable[[Any], Any] | None = None,
 ) -> Op:
-    """The op of records that stand for a whole program: a call, a branch, a loop, a function in Python.
+    """The op of records of a whole program: a call, a branch, a loop, a Python function.
 
-    It has no kernel. Its rule gets the cotangents that arrived, and gives gradients as they are.
+    It has no kernel. Its rule gets the cotangents unchanged, None included, and its gradients are used as they are.
     """
     return Op(
         name,
@@ -280,9 +280,9 @@ def program_op(
 
 
 def register_rewrite(name: str, rewrite: Callable[..., Any]) -> None:
-    """Register a function that may run something else instead of a primitive whose operands are symbolic or lazy.
+    """Register a function that may replace a primitive with symbolic or lazy operands.
 
-    It takes the primitive, its tensors and its static arguments, and returns the result, or None for the primitive.
+    It takes the primitive, its tensors and its static arguments, and returns the result, or None to run the primitive.
     """
     rewrites[name] = rewrite
     if name in registry:
@@ -294,7 +294,7 @@ def _undeclared(*args: Any, **attrs: Any) -> Any:
 
 
 def parameters(rule: Rule) -> tuple[str, ...]:
-    """The names in a rule's signature (faster than inspect, which import time would notice)."""
+    """The names in a rule's signature (faster than inspect, at import)."""
     code = rule.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
@@ -313,7 +313,7 @@ def narrowed(value: Any, dtype: Any) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """NumPy's letter for the dtype of an array, or of what a tensor or batch holds."""
+    """NumPy's dtype.kind of an array, or of the array in a tensor or batch."""
     while not hasattr(value.dtype, "kind"):
         value = value.array
     kind: str = value.dtype.kind
@@ -327,10 +327,10 @@ def numpy_dtype(value: Any) -> Any:
 
 
 def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
-    """Sum over the axes along which an operand was repeated (or repeat, where a rule gave fewer axes)."""
+    """Sum over the axes along which an operand was broadcast (or broadcast, if a rule returned fewer axes)."""
     have = tuple(c.shape)
     extra = len(have) - len(shape)
-    if extra > 0 and have[extra:] == shape and type(c) is ndarray:  # a bias: the common case, first (benchmark: rnn)
+    if extra > 0 and have[extra:] == shape and type(c) is ndarray:  # a bias: the most common case (benchmark: rnn)
         return numpy_namespace.sum_rows(c) if extra == 1 else numpy_namespace.sum(c, axis=tuple(range(extra)))
     xp = namespace_of(c)
     if extra < 0:
@@ -349,14 +349,14 @@ def unbroadcast(c: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _may_be_repeated(n: Any, size: Any) -> bool:
-    """Whether only the running program knows if an axis of n elements was repeated to this size."""
+    """Whether only the running program knows if an axis of n elements was broadcast to this size."""
     return type(size) is int and size > 1 and depends_on_values(n)
 
 
 def _sum_if_repeated(c: Any, have: tuple[Any, ...], shape: tuple[Any, ...]) -> Any:
-    """Sum over axes that were repeated from 1, where the operand has n elements: 1, or as many as the result.
+    """Sum over axes that may have been broadcast: the operand has n elements there, 1 or as many as the result.
 
-    An axis of `size` elements becomes two, of size // n and n elements, and the first of them is summed over.
+    An axis of `size` elements is reshaped to size // n and n elements, and summed over the first of them.
     """
     split: list[Any] = []
     summed = []

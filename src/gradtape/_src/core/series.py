@@ -1,16 +1,16 @@
 """Taylor mode: the primitives over power series.
 
-A `Series` is a function of one number t, known by its coefficients: x(t) = x[0] + x[1] t + x[2] t² + … A linear
-primitive acts on each coefficient, a product is a Cauchy product. For all others the rule of first order is enough: it
-is a formula for out', in terms of the inputs, their derivatives and out itself. Read as a formula over series it is a
-differential equation, whose solution needs one coefficient after the other:
+A `Series` is a function of one variable t, given by its coefficients: x(t) = x[0] + x[1] t + x[2] t² + … A linear
+primitive maps each coefficient, a product is a Cauchy product. For all others the first-order rule suffices: it is a
+formula for out', in terms of the inputs, their derivatives and out itself. Over series it is a differential equation,
+which is solved one coefficient after the other:
 
     tanh:   out' = x' - x' out out      out[n + 1] = (x' - x' out out)[n] / (n + 1)
 
-So every primitive has derivatives of all orders from the rule that it declares, and k coefficients take O(k²) products.
+So every primitive has derivatives of all orders from its declared rule, and k coefficients take O(k²) products.
 
-Coefficients are computed when they are read, because a rule may contain the result that it defines. A coefficient that
-is zero is None. Coefficients are arrays of any engine, recorded tensors, or batches (one row for each direction).
+Coefficients are computed when they are read, because a rule may contain the result that it defines. A zero coefficient
+is None. Coefficients are arrays of any engine, recorded tensors, or batches (one row for each direction).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Coefficient = Callable[[int], Any]
 
 
 class Unsaved:
-    """In the place of a value that a compiled program did not return: most of them are never read."""
+    """A placeholder for a value that a compiled program did not return: most of them are never read."""
 
     __slots__ = ("dtype", "op", "shape")
 
@@ -42,24 +42,24 @@ class Unsaved:
 
     @property
     def array(self) -> Unsaved:
-        """As of a tensor."""
+        """The placeholder itself, as the array of a tensor."""
         return self
 
     def error(self) -> Exception:
-        """What reading it raises."""
+        """The error of reading it."""
         error: Any = NotImplementedError(
             f"Taylor mode needs an operand of {self.op.tf_name} that a compiled function did not return, because "
             "gradients do not need it. Open the tape inside the function, or call its `python_function`."
         )
-        error.is_out_of_scope = True  # not what a kernel raised: it stays what it is
+        error.is_out_of_scope = True  # not from a kernel: do not translate it
         return error
 
 
 class Series:
     """The coefficients of a power series, each computed when it is first read.
 
-    `collapsed` series have two coefficients of interest, one row for each direction in the first and the sum over all
-    directions in the second: that sum is all that a Laplacian needs, so the second one never has rows.
+    `collapsed` series have only two coefficients: the first has a row for each direction, the second is the sum over
+    all directions, which is all that a Laplacian needs. So the second one never has rows.
     """
 
     __slots__ = ("_coefficient", "_known", "collapsed", "dtype", "functions", "shape")
@@ -68,7 +68,7 @@ class Series:
     def __init__(self, shape: Shape, dtype: Any, known: Sequence[Any], coefficient: Coefficient | None = None) -> None:
         self.shape, self.dtype = shape, dtype
         self._known, self._coefficient = list(known), coefficient
-        self.functions: dict[str, Series] = {}  # sin(x) and cos(x) refer to each other: one series each
+        self.functions: dict[str, Series] = {}  # a cache: sin(x) and cos(x) refer to each other
         self.collapsed = False
 
     @property
@@ -77,7 +77,7 @@ class Series:
 
     @property
     def varies(self) -> bool:
-        """Whether it may have coefficients after the first."""
+        """Whether it may have nonzero coefficients after the first."""
         return self._coefficient is not None or len(self._known) > 1
 
     def __getitem__(self, n: int) -> Any:
@@ -91,20 +91,20 @@ class Series:
 
     @property
     def value(self) -> Any:
-        """The first coefficient; None if it is not known."""
+        """The first coefficient; None if it is unknown."""
         return None if not self._known or type(self._known[0]) is Unsaved else self._known[0]
 
     def define(self, coefficient: Coefficient) -> None:
-        """Set the function that computes the coefficients after the known ones."""
+        """Set the function that computes further coefficients."""
         self._coefficient = coefficient
 
     def set_value(self, value: Any) -> None:
-        """Set the first coefficient, if a tape did not keep it with the op that computed it."""
+        """Set the first coefficient, if the record of the op that computed it did not save it."""
         if self.value is None:
             self._known[0] = value
 
     def moved(self, direction: Any) -> Series:
-        """x + t direction. A series of its own: the rule that defines x may read x itself."""
+        """x + t direction, as a new series: the rule that defines x may read x itself."""
         found = Series(
             self.shape, self.dtype, self._known[:1], lambda n: _sum((self[n], direction if n == 1 else None))
         )
@@ -119,12 +119,12 @@ class Series:
 
 
 def constant(value: Any) -> Series:
-    """A series without higher coefficients."""
+    """A series with only the first coefficient."""
     return Series(tuple(np.shape(value) if np.isscalar(value) else value.shape), _dtype(value), [value])
 
 
 def derivative(x: Series) -> Series:
-    """x'(t)."""
+    """The derivative x'(t)."""
     found = Series(x.shape, x.dtype, (), lambda n: scaled(x[n + 1], n + 1, x.dtype))
     found.collapsed = x.collapsed
     return found
@@ -165,9 +165,9 @@ register_namespace(Series, _namespace)
 
 
 def apply(name: str, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
-    """Run a primitive on series and on arrays that do not vary."""
+    """Run a primitive on series and on constant arrays."""
     op = registry.get(name)
-    if op is None:  # no primitive, but a function of primitives
+    if op is None:  # a function of primitives
         return generic_kernels[name](_namespace, *args, **attrs)
     given = [a if type(a) is Series else constant(a) for a in args]
     key, of = _function_of(name, given, attrs)
@@ -184,8 +184,8 @@ def apply(name: str, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
 
 
 def _function_of(name: str, args: Sequence[Series], attrs: dict[str, Any]) -> tuple[Any, Series | None]:
-    """A key for a function of one series, and that series: the rules of sin and cos, or of Bessel functions, refer to
-    each other, and would otherwise create more and more series.
+    """The key and the argument of a function of one series: the rules of sin and cos, or of Bessel functions, refer to
+    each other, and would create more and more series without a cache.
     """
     varying = [a for a in args if a.varies]
     numbers: list[Any] = [None if a.varies else a[0] for a in args]
@@ -199,7 +199,7 @@ def _is_number(coefficient: Any) -> bool:
 
 
 def extend(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence[Series]) -> None:
-    """Define the coefficients of the results of a primitive, whose first ones are known."""
+    """Define the coefficients of a primitive's results, whose first ones are known."""
     for out in outs:
         out.collapsed = any(a.collapsed for a in args)
     if op.linear:
@@ -217,7 +217,7 @@ def extend(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence
 
 
 def _define(outs: Sequence[Series], coefficients: Coefficient) -> None:
-    """Results of one primitive: coefficient n of all of them together."""
+    """Define the results of one primitive; `coefficients(n)` returns coefficient n of all of them."""
     if len(outs) == 1:
         outs[0].define(lambda n: _repeated(_only(coefficients(n)), outs[0].shape))
         return
@@ -233,7 +233,7 @@ def _define(outs: Sequence[Series], coefficients: Coefficient) -> None:
 
 
 def _repeated(coefficient: Any, shape: Shape) -> Any:
-    """A coefficient in the shape of its series: it has the shape of the operands that vary, which may be smaller."""
+    """Broadcast a coefficient to the shape of its series: it has the shape of the operands that vary."""
     if coefficient is None or tuple(coefficient.shape) == shape:
         return coefficient
     return namespace_of(coefficient).broadcast_to(coefficient, shape=shape)
@@ -246,8 +246,8 @@ def _only(value: Any) -> Any:
 def _linear(
     op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence[Series], n: int, fixed: int = -1
 ) -> Any:
-    """Coefficient n: the primitive of coefficient n of each operand. Integers that say what it does do not vary, nor
-    does the operand at position `fixed`.
+    """Coefficient n of a linear op: the primitive applied to coefficient n of each operand. Integers that select
+    elements are constant, and so is the operand at position `fixed`.
     """
     own_rules = op.vjp_all is None and bool(op.args)
     static = [i == fixed or (own_rules and op.rules[i : i + 1] == (None,)) for i in range(len(args))]
@@ -259,12 +259,12 @@ def _linear(
 
 
 def _zero(op: Op, position: int, args: Sequence[Series], attrs: dict[str, Any], out: Series) -> Any:
-    """A zero for one operand. The shape of one that is constant and was not saved follows from the shape of the result,
-    except where the operand is broadcast.
+    """A zero for one operand. If it is constant and was not saved, its shape follows from that of the result, except if
+    the operand is broadcast.
     """
     x = args[position]
     if np.isscalar(x.value):
-        return 0  # a Python number has no dtype of its own
+        return 0  # a Python number has no dtype
     if x.varies or x.value is not None:
         return np.zeros(x.shape, x.dtype)
     if op.vjp_all is not None:  # the transpose of a linear op maps zeros to zeros in the shapes of its operands
@@ -276,7 +276,7 @@ def _zero(op: Op, position: int, args: Sequence[Series], attrs: dict[str, Any], 
 
 
 def _product(op: Op, args: Sequence[Series], attrs: dict[str, Any], n: int) -> Any:
-    """Coefficient n of a product: the sum over all ways to divide n among the factors."""
+    """Coefficient n of a product: the sum over all ways to distribute n over the factors."""
     terms = [
         _term(lambda xp, *factors: getattr(xp, op.name)(*factors, **attrs), args, share)
         for share in _shares(n, len(args))
@@ -285,7 +285,7 @@ def _product(op: Op, args: Sequence[Series], attrs: dict[str, Any], n: int) -> A
 
 
 def _solution(op: Op, args: Sequence[Series], attrs: dict[str, Any], out: Series, n: int) -> Any:
-    """Coefficient n of the solution of matrix * out = right, from the coefficients before it."""
+    """Coefficient n of the solution of matrix * out = right, from earlier coefficients."""
     position, product = op.inverts  # type: ignore[misc]
     matrix, right = args[position], args[1 - position]
     terms = [_term(lambda xp, a, b: product(xp, a, b, **attrs), (matrix, out), (k, n - k)) for k in range(1, n + 1)]
@@ -299,7 +299,7 @@ def _solution(op: Op, args: Sequence[Series], attrs: dict[str, Any], out: Series
 
 
 def _term(product: Callable[..., Any], args: Sequence[Series], share: Sequence[int]) -> Any:
-    """One product of coefficients; if `collapsed`, of two that have a row for each direction the sum of the rows."""
+    """One product of coefficients; if `collapsed`, the sum over directions of a product of two with rows."""
     if any(a[k] is None for a, k in zip(args, share, strict=True) if k > 0):
         return None
     factors = [a[k] for a, k in zip(args, share, strict=True)]
@@ -320,7 +320,7 @@ def _sum(terms: Sequence[Any]) -> Any:
 
 
 def _shares(n: int, count: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write n as a sum of so many numbers.
+    """All ways to write n as a sum of `count` numbers.
 
     >>> list(_shares(2, 2))
     [(0, 2), (1, 1), (2, 0)]
@@ -340,11 +340,11 @@ def sum_over_directions(rows: Any) -> Any:
 
 
 def _by_rules(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence[Series]) -> Coefficient:
-    """Coefficients of the results from those of their derivatives, which the rules of first order define."""
+    """Coefficients of the results from those of their derivatives, which first-order rules define."""
     found: list[Any] = []
 
     def coefficients(n: int) -> Any:
-        if not found:  # not before: a rule may call the primitive itself
+        if not found:  # later, because a rule may call the primitive itself
             found.extend(_slopes(op, args, attrs, outs))
         parts = [None if slope is None else slope[n - 1] for slope in found]
         return [scaled(part, 1 / n, out.dtype) for part, out in zip(parts, outs, strict=True)]
@@ -353,7 +353,7 @@ def _by_rules(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Seque
 
 
 def _slopes(op: Op, args: Sequence[Series], attrs: dict[str, Any], outs: Sequence[Series]) -> list[Series | None]:
-    """The derivatives of the results, by the rules of first order; they may refer to the results."""
+    """The derivatives of the results, by first-order rules, which may refer to the results."""
     inputs = tuple(range(1, len(args) + 1))
     outputs = tuple(range(len(args) + 1, len(args) + len(outs) + 1))
     slots = [*args, *outs]
@@ -380,7 +380,7 @@ def _is_recorded(coefficient: Any) -> bool:
 
 
 def _wrapped(x: Series) -> Tensor:
-    """A tensor around a series, which has no device of its own."""
+    """A tensor with a series as its array, which has no device."""
     tensor = Tensor()
     tensor.array, tensor.uid = x, next(uids)
     return tensor

@@ -1,4 +1,4 @@
-"""The sparse cotangent of a lookup."""
+"""The sparse cotangent of a lookup in a table."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from gradtape._src.arrays import common_namespace
 
 
 class SparseCotangent:
-    """`values` at `indices` of the first axis of an array of `shape`; rows at equal indices add up.
+    """`values` at `indices` of the first axis of an array with this `shape`; values at equal indices are summed.
 
-    A sum of sparse cotangents is sparse; a sum with a dense one is dense. The parts are arrays, or tensors if
-    the backward pass is recorded.
+    A sum of sparse cotangents is sparse; a sum with a dense one is dense. The parts are arrays, or tensors if the
+    backward pass is recorded.
     """
 
     __slots__ = ("indices", "shape", "values")
@@ -25,7 +25,7 @@ class SparseCotangent:
         return self.values.dtype
 
     def dense(self) -> Any:
-        """The whole array."""
+        """The cotangent as a dense array."""
         return common_namespace((self.values, self.indices)).add_rows(self.values, self.indices, shape=self.shape)
 
     def __add__(self, other: Any) -> Any:

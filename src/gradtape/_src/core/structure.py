@@ -1,12 +1,12 @@
-"""Which elements of the sources each element of a tensor can depend on: structural rules, and their pass over a tape.
+"""Structural rules and their propagation over a tape: the elements of the sources that each element can depend on.
 
 A structural rule maps the index sets of a primitive's inputs (`core/index_sets.py`) to those of its outputs. It is
-declared with the primitive, as `structure=`, and is one of the functions below or one like them. Elementwise primitives
-have theirs by default; a primitive without a rule counts as dense: each output depends on all inputs.
+declared with the primitive, as `structure=`, usually as one of the functions below. Elementwise primitives have theirs
+by default; a primitive without a rule is treated as dense: each output depends on all inputs.
 
-A pattern is global: it holds at every point. Values count only where they cannot change from point to point: a factor
-from outside of the tape that is zero, and integers that say which elements are moved. A local pattern holds at the
-point of the record: there a factor of zero, or the branch of `where` that was not taken, removes a dependence.
+A global pattern holds at every point. It may use only values that are the same everywhere: a factor from outside of the
+tape that is zero, and integers that select elements. A local pattern holds at the point of the record: there a zero
+factor, or the branch of `where` that was not taken, removes a dependence.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Rule = Callable[["OpCall"], Any]
 
 
 class OpCall:
-    """One record, as a structural rule sees it.
+    """One record, as seen by a structural rule.
 
-    `ids` are the numbers of the index sets of the inputs, None for an input that does not depend on the sources.
+    `ids` are the index sets of the inputs, None for an input that does not depend on the sources.
     """
 
     __slots__ = (
@@ -66,12 +66,12 @@ class OpCall:
 
     @property
     def shape(self) -> Shape:
-        """The shape of the output, of which there is one."""
+        """The shape of the only output."""
         shape: Shape = self.outputs[0]
         return shape
 
     def value(self, slot: int) -> Any:
-        """A saved value that counts for the pattern: it is known, and the same at every point or `local`."""
+        """A saved value that the pattern may use: it is known, and constant or the pattern is `local`."""
         saved = self.record.values[slot] if slot < len(self.record.values) else None
         if saved is None or not (self.local or self.steady[slot]):
             return None
@@ -79,12 +79,12 @@ class OpCall:
         return None if type(array) in (Symbolic, Batched) else np.asarray(array)
 
     def saved(self, name: str) -> Any:
-        """`value`, by the name in the declaration."""
+        """`value` by its name in the declaration."""
         slot = self.op.slot(name)
         return None if slot is None else self.value(slot)
 
     def dense_input(self, position: int) -> Ids:
-        """The sets of an input, empty ones if it does not depend on the sources."""
+        """The sets of an input; empty sets if it does not depend on the sources."""
         ids = self.ids[position]
         return np.zeros(self.shapes[position] or (), np.int64) if ids is None else ids
 
@@ -94,7 +94,7 @@ class OpCall:
 
 # -- rules -----------------------------------------------------------------------------------------------------------
 def elementwise(call: OpCall) -> Ids:
-    """Each output depends on the elements at its own position; a factor that is zero removes the dependence."""
+    """Each output depends on the elements at its own position; a zero factor removes the dependence."""
     parts = []
     for position, (ids, rule) in enumerate(zip(call.ids, call.op.rules, strict=True)):
         if ids is None or rule is None:
@@ -106,7 +106,7 @@ def elementwise(call: OpCall) -> Ids:
 
 
 def _factor(call: OpCall, position: int, rule: Any) -> Any:
-    """The derivative by one operand of an elementwise op, if the values that it depends on count; else None."""
+    """The derivative by one operand of an elementwise op, if the pattern may use its saved values; else None."""
     slots = [slot for slot in map(call.op.slot, parameters(rule)) if slot is not None]
     saved = [None] * len(call.steady)
     for slot in slots:
@@ -122,14 +122,14 @@ def _factor(call: OpCall, position: int, rule: Any) -> Any:
 
 
 def _vjp_of_input(call: OpCall, position: int, g: Any, shape: Shape, saved: list[Any]) -> Any:
-    """What the rule of one input gives for a cotangent."""
+    """The vjp of one input for a cotangent."""
     from gradtape._src.core.vjp import vjp_of_input
 
     return vjp_of_input(call.op, position, g, shape, saved, call.attrs, False)
 
 
 def unchanged(call: OpCall) -> Ids:
-    """The same numbers."""
+    """The output has the same sets as the input."""
     return call.dense_input(0)
 
 
@@ -143,7 +143,7 @@ def dense(call: OpCall) -> Any:
 
 
 def moves(call: OpCall) -> Any:
-    """The kernel moves numbers, and fills in zeros: it moves the numbers of sets in the same way."""
+    """The kernel rearranges elements, and fills in zeros: it rearranges sets in the same way."""
     operands = []
     for position, rule in enumerate(call.op.rules or [True] * len(call.ids)):
         if rule is not None:
@@ -151,12 +151,12 @@ def moves(call: OpCall) -> Any:
         elif (value := call.value(position)) is not None:
             operands.append(value)
         else:
-            return dense(call)  # where numbers go depends on the point
+            return dense(call)  # the arrangement depends on the point
     return getattr(numpy_namespace, call.op.name)(*operands, **call.attrs)
 
 
 def scatters(call: OpCall) -> Ids:
-    """Zeros with numbers added at some places: the rule, which gathers, says for each number where it goes."""
+    """Zeros with elements added at some positions: the vjp rule, which gathers, tells where each element goes."""
     ids = call.ids[0]
     others = [i for i, rule in enumerate(call.op.rules) if rule is None]
     if ids is None or any(call.value(i) is None for i in others):
@@ -168,18 +168,18 @@ def scatters(call: OpCall) -> Ids:
 
 
 def scattered(call: OpCall, ids: Ids, places: Any) -> Ids:
-    """The union of what arrives at each place of the output; places count from 1, and 0 is nowhere."""
+    """The union of the sets that are added at each position of the output; positions count from 1, 0 means none."""
     return call.sets.group(ids, places, math.prod(call.shape) + 1)[1:].reshape(call.shape)
 
 
 def reduces(call: OpCall) -> Ids:
-    """One output for each group over some axes."""
+    """A reduction over axes: one output for each group."""
     ids = call.ids[0]
     return call.empty() if ids is None else call.sets.union_over(ids, call.attrs["axis"]).reshape(call.shape)
 
 
 def picks_extreme(call: OpCall) -> Ids:
-    """A reduction that one element of each group decides: at a point, the one that is equal to the result."""
+    """A reduction that selects one element of each group: locally, the one that is equal to the result."""
     ids, x, out = call.ids[0], call.value(0) if call.local else None, call.value(1) if call.local else None
     if ids is not None and x is not None and out is not None:
         axis = call.attrs["axis"]
@@ -189,13 +189,13 @@ def picks_extreme(call: OpCall) -> Ids:
 
 
 def mixes_axis(call: OpCall) -> Any:
-    """All elements along an axis (or several) depend on each other."""
+    """All elements along one or more axes depend on each other."""
     axis = call.attrs["axis"]
     return mixes(lambda call: (axis,) if isinstance(axis, int) else axis)(call)
 
 
 def mixes(axes_of: Callable[[OpCall], Sequence[int]]) -> Rule:
-    """All elements along some axes depend on each other; the outputs may have other sizes there, or not have them."""
+    """All elements along some axes depend on each other; outputs may have other sizes there, or lack these axes."""
 
     def rule(call: OpCall) -> Any:
         rank = next(ids.ndim for ids in call.ids if ids is not None)
@@ -215,7 +215,7 @@ mixes_last = mixes(lambda call: (-1,))
 
 
 def scans(call: OpCall) -> Ids:
-    """Running totals along an axis: an output depends on what stands before it."""
+    """Cumulative sums and the like: an output depends on the elements before it."""
     axis, exclusive, reverse = (call.attrs[name] for name in ("axis", "exclusive", "reverse"))
     size = call.shape[axis]
     seen = np.tri(size, k=-1 if exclusive else 0, dtype=bool)
@@ -224,7 +224,7 @@ def scans(call: OpCall) -> Ids:
 
 
 def matrix_along_axis(call: OpCall) -> Ids:
-    """A linear map along one axis, by a matrix that the kernel gives for unit vectors."""
+    """A linear map along one axis, with the matrix that the kernel returns for unit vectors."""
     axis, ids = call.attrs["axis"], call.ids[0]
     if ids is None:
         return call.empty()
@@ -233,7 +233,7 @@ def matrix_along_axis(call: OpCall) -> Ids:
 
 
 def along_axis(call: OpCall, ids: Ids, axis: int, matrix: Any) -> Ids:
-    """The sets after a matrix (of booleans, [outputs, inputs]) has mixed the elements of an axis."""
+    """The sets after a boolean matrix [outputs, inputs] has mixed the elements of an axis."""
     front = np.moveaxis(ids, axis, 0)
     rest = front.shape[1:]
     rows, columns = np.nonzero(matrix)
@@ -244,7 +244,7 @@ def along_axis(call: OpCall, ids: Ids, axis: int, matrix: Any) -> Ids:
 
 
 def matrices(call: OpCall) -> Any:
-    """Everything about a matrix depends on all of its elements; axes in front are separate."""
+    """Functions of matrices: each output depends on all elements of its matrix; leading axes are separate."""
     rank = len(call.shapes[0] or ())
     front = (call.shapes[0] or ())[: rank - 2]
     parts = [call.sets.union_over(ids, (ids.ndim - 2, ids.ndim - 1)) for ids in call.ids if ids is not None]
@@ -258,7 +258,7 @@ def matrices(call: OpCall) -> Any:
 
 
 def solves(call: OpCall) -> Ids:
-    """x⁻¹ y: an element depends on the whole matrix, and on its own column of y."""
+    """x⁻¹ y: an element depends on the whole matrix, and on its column of y."""
     x, y = call.ids
     parts = []
     if x is not None:
@@ -270,7 +270,7 @@ def solves(call: OpCall) -> Ids:
 
 # -- sums of products ------------------------------------------------------------------------------------------------
 def contraction(sets: IndexSets, equation: str, ids: Sequence[Ids | None], factors: Sequence[Any], shape: Shape) -> Ids:
-    """The sets of an einsum with a result of this shape. `factors` are the operands whose zeros count, or None."""
+    """The sets of an einsum with a result of this shape. `factors` are operands with usable zeros, or None."""
     inputs, output = equation.split("->")
     terms = inputs.split(",")
     sizes = _sizes(terms, [a if a is not None else f for a, f in zip(ids, factors, strict=True)])
@@ -285,7 +285,7 @@ def contraction(sets: IndexSets, equation: str, ids: Sequence[Ids | None], facto
 
 
 def _sizes(terms: Sequence[str], arrays: Sequence[Any]) -> dict[str, int]:
-    """The size of each index; an axis of length 1 may broadcast."""
+    """The size of each index; an axis of length 1 may be broadcast."""
     sizes: dict[str, int] = {}
     for term, array in zip(terms, arrays, strict=True):
         if array is not None:
@@ -297,7 +297,7 @@ def _sizes(terms: Sequence[str], arrays: Sequence[Any]) -> dict[str, int]:
 def _contracted(
     sets: IndexSets, term: str, ids: Ids, output: str, zeros: Sequence[tuple[str, Any]], sizes: dict[str, int]
 ) -> Ids:
-    """What the output depends on through one operand, given the factors that have zeros."""
+    """The dependence of the output on one operand, given the factors with zeros."""
     for i, label in enumerate(term):  # a repeated index is a diagonal
         if label in term[:i]:
             return _contracted(sets, *_on_diagonal(term, ids, label), output, zeros, sizes)
@@ -331,7 +331,7 @@ def _left_of(output: str, left: Sequence[str]) -> list[str]:
 
 
 def _masked(found: Ids, output: str, zeros: Sequence[tuple[str, Any]], sizes: dict[str, int]) -> Ids:
-    """Without what a factor multiplies by zero, for factors whose indices are all in the output."""
+    """Remove what factors multiply by zero, for factors whose indices all occur in the output."""
     for term, factor in zeros:
         if set(term) <= set(output) and len(set(term)) == len(term):
             mask = np.transpose(factor != 0, [term.index(c) for c in output if c in term])
@@ -349,25 +349,25 @@ def _on_diagonal(term: str, ids: Ids, label: str) -> tuple[str, Ids]:
 
 # -- the pass over a tape --------------------------------------------------------------------------------------------
 class Propagation:
-    """The pass over records that finds the index sets of everything that depends on the sources."""
+    """The pass over records that finds the index sets of all tensors that depend on the sources."""
 
     def __init__(self, sets: IndexSets, shapes: Any, local: bool) -> None:
         self.sets, self.local = sets, local
         self._shapes = shapes
         self.ids: dict[int, Ids] = {}
-        self.dense_ops: list[str] = []  # names of the ops that counted as dense
-        self._leak = 2**63  # the first value that depends on the sources without a derivative: a comparison, an index
+        self.dense_ops: list[str] = []  # names of ops that were treated as dense
+        self._leak = 2**63  # the first value that depends on the sources through a comparison or an index
 
     def shape(self, uid: int) -> Shape | None:
-        """The shape of a tensor that a tape tracks."""
+        """The shape of a tensor that the tape tracks."""
         return self._shapes.get(uid)
 
     def is_steady(self, uid: int) -> bool:
-        """Whether a value is the same at every point: no tape tracks it, and nothing like `x > 0` came before it."""
+        """Whether a value is the same at every point: the tape does not track it, and it precedes any `x > 0`."""
         return uid < self._leak and self.shape(uid) is None and uid not in self.ids
 
     def run(self, records: Iterable[Any], sources: dict[int, Ids]) -> dict[int, Ids]:
-        """The index sets of all tensors, by uid, given those of the sources."""
+        """The index sets of all tensors by uid, from those of the sources."""
         self.ids.update(sources)
         for record in records:
             record = Record.of(record)
@@ -378,7 +378,7 @@ class Propagation:
             if record.op.differentiable and any(own is not None for own in ids):
                 found = self._apply(record, ids)
                 for uid, own in zip(outputs, found, strict=True):
-                    if uid in sources:  # the result of an op that is a source: by itself, and by what it is made of
+                    if uid in sources:  # the source is also the result of an op: unite both
                         own = self.sets.union(own, sources[uid])
                     if self.shape(uid) is not None:
                         self.ids[uid] = own

@@ -9,12 +9,12 @@ A record is a plain tuple, because one is made for every op (benchmark: chain):
     attrs   the primitive's static arguments
     dtype   NumPy's dtype of the output, or a tuple of them
 
-For a primitive that `unary` declared, inputs is one uid and values one tensor, without tuples around them. Off the hot
-path read a record through `Record.of`, which gives every record the same form and names its parts.
+For primitives declared by `unary`, inputs is one uid and values one tensor, without tuples around them. Off the hot
+path, read records through `Record.of`, which gives every record the same form and names its parts.
 
 A recorder is an observer with `tracked` (uid -> shape of what it tracks) and `append(record)`: a tape appends to its
-list, a forward accumulator computes the tangents of the record immediately. If `append` returns True, `on_op` is called
-with the tensors of the op: views use it to find the lines, times and NaN of ops, and a plain tape has no cost for them.
+list, a forward accumulator computes tangents immediately. If `append` returns True, `on_op` is called with the tensors
+of the op: views use it to find the lines, times and NaN of ops, at no cost for a plain tape.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Record(NamedTuple):
-    """One op call, with the parts that a tape keeps of it."""
+    """One op call, as a tape keeps it."""
 
     op: Op
     inputs: tuple[int, ...]
@@ -46,7 +46,7 @@ class Record(NamedTuple):
 
     @classmethod
     def of(cls, record: Any) -> Record:
-        """A record as a tape keeps it, with tuples everywhere."""
+        """Convert a record of a tape to the general form, with tuples everywhere."""
         op, inputs, output, values, attrs, dtype = record
         if type(inputs) is int:
             inputs, values = (inputs,), saved_by_slot(op, values)
@@ -54,43 +54,43 @@ class Record(NamedTuple):
 
 
 def saved_by_slot(op: Op, value: Any) -> tuple[Any, ...]:
-    """What the record of an op with one input saved, by position."""
+    """The saved values of an op with one input, by position."""
     if type(value) is tuple:
         return value
     return (value, None) if 0 in op.saves else (None, value)
 
 
 class Recorder(Observer):
-    """An observer that ops visit: the uids it tracks, and where to put a record."""
+    """An observer that ops visit: it tracks uids, and gets records."""
 
     __slots__ = ("append", "born", "may_raise", "records", "tracked")
 
     tracked: dict[int, tuple[int, ...]]
     append: Callable[[Any], Any]
     may_raise: bool  # whether some record's rule may raise (user code, singular matrices)
-    budget: Any = None  # of a tape with a memory limit
+    budget: Any = None  # if the tape has a memory limit
     persistent: bool = False  # whether several gradients may be computed from the records
-    pushes: ClassVar[bool] = False  # whether `append` computes with the outputs of the op, as forward mode does
+    pushes: ClassVar[bool] = False  # whether `append` computes with the outputs of the op, as in forward mode
 
     def __init__(self) -> None:
         self.records: list[Any] = []
         self.append = self.records.append
         self.tracked = {}
-        self.born = 0  # when it first began to record: see `clock`
+        self.born = 0  # when recording first began: see `clock`
         self.may_raise = False
 
 
 clock: Callable[[], int] = itertools.count(1).__next__
-"""Numbers batches and recorders: one that began to record after a batch was made stands inside of it."""
+"""Numbers batches and recorders: a recorder with a higher number than a batch started inside it."""
 
 
 def link(recorder: Recorder, around: Stack) -> Stack:
-    """A stack with one more recorder, whose `tracked` and `append` must not be replaced from now on."""
+    """A stack with one more recorder, whose `tracked` and `append` must not be replaced after this."""
     return (recorder.tracked, recorder.append, recorder, around)
 
 
 def active_recorders() -> tuple[Recorder, ...]:
-    """The active recorders, the innermost first. What a recorder computes is recorded by those outside of it."""
+    """The active recorders, innermost first. Outer recorders record what inner ones compute."""
     recorders, stack = [], active_stack()
     while stack is not None:
         _, _, recorder, stack = stack
@@ -101,32 +101,32 @@ def active_recorders() -> tuple[Recorder, ...]:
 
 
 open_tapes: set[int] = set()
-"""The ids of the tapes of any thread that record or pause. While there is one, reads of variables that are not recorded
-are logged, so that `explain` can report them."""
+"""The ids of tapes of any thread that record or pause. While there is one, reads of variables that no tape records are
+logged, so that `explain` can report them."""
 
 unrecorded_reads: deque[tuple[int, int, int, str]] = deque(maxlen=1000)
-"""Reads of variables that no tape recorded: when (a uid), the variable's uid, the thread and its name."""
+"""Reads of variables that no tape recorded: the time (a uid), the variable's uid, the thread and its name."""
 
 
 def add_unrecorded_read(variable: Any) -> None:
-    """Log that a variable was read without an active recorder, while some tape is open."""
+    """Log a read of a variable without an active recorder, while some tape is open."""
     thread = threading.current_thread()
     unrecorded_reads.append((tensor.next_uid(), variable.uid, thread.ident or 0, thread.name))
 
 
 def start(recorder: Recorder) -> None:
-    """Let the recorder observe every op of this thread or task."""
+    """Push a recorder: it observes every op of this thread or task."""
     if not recorder.born:
         recorder.born = clock()
     stack = active_stack()
     if recorder.pushes or (stack is not None and _nesting(stack) is not None):
         active.set(_stack_of((recorder, *active_recorders())))
     else:
-        active.set((recorder.tracked, recorder.append, recorder, stack))  # `link`, without a call (benchmark: mlp32)
+        active.set((recorder.tracked, recorder.append, recorder, stack))  # `link`, inlined (benchmark: mlp32)
 
 
 def stop(recorder: Recorder) -> None:
-    """Remove the recorder, at any position of the stack."""
+    """Remove a recorder from any position of the stack."""
     stack = active_stack()
     if stack is not None and stack[2] is recorder and (stack[3] is None or _nesting(stack) is None):
         active.set(stack[3])
@@ -135,7 +135,7 @@ def stop(recorder: Recorder) -> None:
 
 
 class started:
-    """Within the block the recorder observes every op of this thread or task, too."""
+    """Context in which an additional recorder observes every op of this thread or task."""
 
     __slots__ = ("_recorder",)
 
@@ -159,16 +159,16 @@ class started:
 
 
 def use_recorders(recorders: Sequence[Recorder]) -> setting[Stack]:
-    """Within the block only these recorders observe ops."""
+    """Context in which only these recorders observe ops."""
     return setting(active, _stack_of(recorders))
 
 
 def _stack_of(recorders: Sequence[Recorder]) -> Stack:
-    """A stack of these recorders, the innermost first.
+    """A stack of these recorders, innermost first.
 
     An accumulator computes with the outputs of an op while the op is being recorded, and outer recorders record that:
-    they must track the outputs first. So with an accumulator, ops visit the outermost recorder first; the order of
-    nesting is kept at the end of the stack.
+    they must track the outputs first. So with an accumulator, ops visit the outermost recorder first; the end of the
+    stack keeps the order of nesting.
     """
     pushing = any(recorder.pushes for recorder in recorders)
     stack: Stack = link(_Nesting(tuple(recorders)), None) if pushing else None
@@ -178,7 +178,7 @@ def _stack_of(recorders: Sequence[Recorder]) -> Stack:
 
 
 class _Nesting(Recorder):
-    """The end of a stack whose recorders are visited from the outermost to the innermost: it tracks nothing."""
+    """The end of a stack whose recorders are visited from outermost to innermost: it tracks nothing."""
 
     __slots__ = ("recorders",)
 
@@ -188,7 +188,7 @@ class _Nesting(Recorder):
 
 
 def _nesting(stack: Stack) -> tuple[Recorder, ...] | None:
-    """The recorders of such a stack, the innermost first."""
+    """The recorders of such a stack, innermost first."""
     while stack is not None:
         _, _, recorder, stack = stack
         if stack is None and type(recorder) is _Nesting:

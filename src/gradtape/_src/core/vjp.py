@@ -1,11 +1,11 @@
-"""Reverse mode, in its shortest form: the reference that the backward pass in `fast/` is tested against.
+"""Reverse mode in its shortest form: the reference that the backward pass in `fast/` is tested against.
 
 `backward_pass` visits records from the last to the first. A record has its op, the uids of its inputs and outputs,
 and the values that the op's vjp rules need. The pass keeps a list of cotangents for each uid; when it reaches the
 record that created a tensor, every use of that tensor has been visited, and the sum of the list is its cotangent.
 
-Cotangents are arrays, tensors (the pass is itself recorded, for the next order), batches (a Jacobian) or sparse:
-the rules compute with whatever is there.
+Cotangents are arrays, tensors (if the pass is recorded, for the next order), batches (for a Jacobian) or sparse: the
+same rules run on all of them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Shapes = dict[int, tuple[int, ...]]
 def backward_pass(
     records: Sequence[Any], shapes: Shapes, cotangents: Cotangents, *, kept: frozenset[int], traced: bool
 ) -> Cotangents:
-    """The cotangents of sources, and of the tensors in `kept`, given those of targets: uid -> value.
+    """Compute cotangents of sources, and of the tensors in `kept`, from those of targets: uid -> value.
 
-    `shapes` has the uids that may receive a cotangent. With `traced` the cotangents are tensors, and each step is
+    `shapes` has the uids that may have a cotangent. With `traced` the cotangents are tensors, and each step is
     recorded.
     """
     terms = {uid: [g] for uid, g in cotangents.items()}
@@ -48,7 +48,7 @@ def backward_pass(
 
 
 def total(gs: list[Any]) -> Any:
-    """The sum of cotangents; one of half-precision numbers is computed in float32, and rounded once."""
+    """The sum of cotangents; in half precision it is computed in float32 and rounded once."""
     dtype = numpy_dtype(gs[0])
     if len(gs) == 1 or not is_half(dtype) or all(type(g) is SparseCotangent for g in gs):
         return reduce(add, gs)
@@ -56,7 +56,7 @@ def total(gs: list[Any]) -> Any:
 
 
 def vjp(record: Record, gs: Cotangents, shapes: Shapes, traced: bool) -> list[Any]:
-    """The cotangents of a record's inputs, given those of its outputs that have one; None where none is needed."""
+    """The cotangents of a record's inputs, from those of its outputs; None for inputs that need none."""
     op, inputs, _, values, attrs, _ = record
     g = _completed(record, gs, shapes)
     saved = [v if traced or v is None else v.array for v in values]
@@ -78,7 +78,7 @@ def vjp(record: Record, gs: Cotangents, shapes: Shapes, traced: bool) -> list[An
 
 
 def _completed(record: Record, gs: Cotangents, shapes: Shapes) -> Any:
-    """The cotangents as a rule expects them: one, or a list with zeros (or None) for outputs without one."""
+    """The cotangents in the form that a rule takes: one, or a list with zeros (or None) for missing ones."""
     op, output, dtypes = record.op, record.output, record.dtype
     if type(output) is not tuple:
         return _dense(gs[output])
@@ -91,7 +91,7 @@ def _completed(record: Record, gs: Cotangents, shapes: Shapes) -> Any:
 
 
 def vjp_of_input(op: Op, position: int, g: Any, shape: Any, saved: list[Any], attrs: dict[str, Any], half: bool) -> Any:
-    """The cotangent of one input, by its own rule."""
+    """The cotangent of one input, from its own rule."""
     rule = op.rules[position]
     if rule is None or shape is None:
         return None
@@ -106,9 +106,9 @@ def vjp_of_input(op: Op, position: int, g: Any, shape: Any, saved: list[Any], at
 
 
 def _vjp_of_all_inputs(op: Op, g: Any, needed: list[Any], saved: list[Any], attrs: dict[str, Any]) -> list[Any]:
-    """The cotangents of all inputs, by the one rule that the op has for them.
+    """The cotangents of all inputs, from the one rule that the op has for them.
 
-    A gradient that the user wrote, or that XLA compiled, gets plain arrays.
+    Gradients from the user or XLA get plain arrays.
     """
     present = [x for x in g if x is not None] if type(g) is list else [g]
     plain = op.trusted and is_zero_preserving(present)
@@ -120,16 +120,16 @@ def _vjp_of_all_inputs(op: Op, g: Any, needed: list[Any], saved: list[Any], attr
 
 
 def _conjugated(rule: Rule, g: Any, arguments: list[Any]) -> Any:
-    """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
+    """Apply TensorFlow's convention for complex cotangents: g times the conjugate of f'."""
     found = rule(namespace_of(g).conj(g), *arguments)
     return namespace_of(found).conj(found)
 
 
 def _dense(g: Any) -> Any:
-    """A cotangent without sparsity: rules compute with dense ones."""
+    """A sparse cotangent as a dense one: rules compute with dense ones."""
     return g.dense() if type(g) is SparseCotangent else g
 
 
 def _namespace(g: Any) -> Any:
-    """The namespace that a rule computes in, for one cotangent or a list of them."""
+    """The namespace of a rule, for one cotangent or a list of them."""
     return common_namespace([x for x in g if x is not None]) if type(g) is list else namespace_of(g)

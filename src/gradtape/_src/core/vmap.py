@@ -1,7 +1,7 @@
-"""Mapping over rows, in its shortest form: the reference that batches (`arrays/batched.py`) are tested against.
+"""Batching in its shortest form: the reference that batches (`arrays/batched.py`) are tested against.
 
-`vmap` runs a function once for each row of its batched arguments, and stacks the results. `Batched` computes all rows
-with one call of each kernel instead. A Jacobian is the backward pass mapped over the unit cotangents of its target.
+`vmap` runs a function for each row of its batched arguments and stacks the results. `Batched` instead computes all rows
+with one call of each kernel. A Jacobian is the backward pass mapped over the unit cotangents of its target.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gradtape._src.core.vjp import Cotangents, Shapes, backward_pass
 
 
 def vmap(function: Callable[..., Any], arrays: Sequence[Any], batched: Sequence[bool]) -> Any:
-    """The results of a function for each row: `batched` says which arguments have rows along their first axis."""
+    """Map a function over rows: `batched` says which arguments have rows along their first axis."""
     size = next(len(array) for array, is_batched in zip(arrays, batched, strict=True) if is_batched)
     results = [
         function(*[array[row] if is_batched else array for array, is_batched in zip(arrays, batched, strict=True)])
@@ -27,7 +27,7 @@ def vmap(function: Callable[..., Any], arrays: Sequence[Any], batched: Sequence[
 
 
 def jacobian(records: Sequence[Any], shapes: Shapes, target: Any, sources: Sequence[int]) -> Cotangents:
-    """The derivatives of every component of a tensor by the sources: uid -> array of shape [*target, *source]."""
+    """The derivatives of every component of a tensor by the sources: uid -> array with shape [*target, *source]."""
 
     def row(unit: Any) -> tuple[Any, ...]:
         found = backward_pass(records, shapes, {target.uid: unit}, kept=frozenset(sources), traced=False)

@@ -1,14 +1,14 @@
-"""Zero-preserving cotangents, which stay zero wherever they are exactly zero.
+"""Zero-preserving cotangents: exact zeros stay zero in products.
 
-A branch that `where` did not take still gets a cotangent, of zeros, and 0 · inf is NaN: one infinite slope in that
+A branch that `where` did not take still gets a cotangent of zeros, and 0 · inf is NaN: one infinite slope in that
 branch makes the gradient NaN. With `strong_zeros=True` the backward pass uses cotangents of this kind. They wrap arrays
 and recorded tensors as `Batched` wraps rows: the same rules run on them, and only products differ,
 
     0 · anything   is 0: a cotangent of exactly zero stays zero through infinite and undefined slopes
     inf · 0        is 0: an infinite cotangent ends at a slope of exactly zero (the norm of a zero vector)
 
-while NaN · 0 is NaN: an undefined intermediate result is not hidden. Every other product has the same value as without
-this, bit for bit, and so has its derivative: it replaces the infinite factor, never the cotangent.
+while NaN · 0 is NaN: undefined intermediate results are not hidden. All other products have the same values as without
+it, bit for bit, and so have their derivatives: the infinite factor is replaced, never the cotangent.
 
     >>> import gradtape as tf
     >>> x = tf.Variable([0.0, 4.0])
@@ -63,7 +63,7 @@ class ZeroPreserving:
 
 
 def zero_preserving(value: Any) -> Any:
-    """A zero-preserving cotangent; inside of a batch, a sparse cotangent and a list, too."""
+    """Wrap a cotangent as zero-preserving, also inside a batch, a sparse cotangent or a list."""
     if value is None or type(value) is ZeroPreserving:
         return value
     if type(value) is Batched:
@@ -74,7 +74,7 @@ def zero_preserving(value: Any) -> Any:
 
 
 def as_plain(value: Any) -> Any:
-    """The plain cotangent again."""
+    """Unwrap a cotangent."""
     if type(value) is ZeroPreserving:
         return value.array
     if type(value) is Batched:
@@ -110,11 +110,11 @@ register_namespace(ZeroPreserving, _namespace)
 
 
 def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """Run a primitive on zero-preserving operands: products by the rules above, the rest unchanged."""
+    """Run a primitive on zero-preserving operands: products by the rules above, others unchanged."""
     values = [a.array if type(a) is ZeroPreserving else a for a in args]
     strong = [i for i, a in enumerate(args) if type(a) is ZeroPreserving]
     xp = common_namespace(values)
-    if not strong:  # a rule computes something from saved values only
+    if not strong:  # a rule computes with saved values only
         return getattr(xp, name)(*values, **attrs)
     if name in _PRODUCTS:
         return zero_preserving(_PRODUCTS[name](xp, values, strong[0]))
@@ -124,26 +124,26 @@ def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if type(result) is tuple:
         return tuple(zero_preserving(r) for r in result)
     if not _is_finite(result) and all(_is_zero(values[i]) for i in strong) and not _is_complex(result):
-        result = xp.where(xp.isfinite(result), result, 0)  # a linear function of zeros, whatever its matrix
+        result = xp.where(xp.isfinite(result), result, 0)  # a linear function of zeros, for any matrix
     return zero_preserving(result)
 
 
-# -- looking at values -----------------------------------------------------------------------------------------------
+# -- tests of values ---------------------------------------------------------------------------------------------------
 def bare(value: Any) -> Any:
-    """The array of some engine in a value of any kind."""
+    """The array of an engine inside a value of any kind."""
     while isinstance(value, (ZeroPreserving, Batched, Tensor)):
         value = value.array
     return np.asarray(value) if isinstance(value, (np.generic, int, float, complex)) else value
 
 
 def concrete(value: Any) -> Any:
-    """The NumPy array in a value of any kind; None where it is not known yet."""
+    """The NumPy array inside a value of any kind; None if it is unknown."""
     array = bare(value)
     return np.asarray(array) if is_known(array) and hasattr(array, "dtype") else None
 
 
 def _all(array: Any, test: str, *operands: Any) -> bool:
-    """Whether all numbers are known to pass a test; those of a program that is still being traced are not known."""
+    """Whether all elements are known to pass a test; those of a program that is being traced are unknown."""
     if not is_known(array):
         return False
     xp = namespace_of(array)
@@ -151,7 +151,7 @@ def _all(array: Any, test: str, *operands: Any) -> bool:
 
 
 def _is_finite(value: Any) -> bool:
-    """Whether all numbers are known to be finite."""
+    """Whether all elements are known to be finite."""
     array = bare(value)
     return array.dtype.kind in "iub" or _all(array, "isfinite")
 
@@ -166,7 +166,7 @@ def _is_complex(*values: Any) -> bool:
 
 # -- products --------------------------------------------------------------------------------------------------------
 def _finite_where_zero(xp: Any, g: Any, y: Any) -> Any:
-    """The factor y with 0 in the place of what is not finite, where g is 0."""
+    """The factor y, with 0 instead of nonfinite elements where g is 0."""
     return xp.where(xp.logical_and(xp.equal(g, 0), xp.logical_not(xp.isfinite(y))), 0, y)
 
 
@@ -190,7 +190,7 @@ def _multiply_no_nan(xp: Any, values: list[Any], strong: int) -> Any:
 def _divide(xp: Any, values: list[Any], strong: int) -> Any:
     g, y = values
     divisor = bare(y)
-    if _all(divisor, "not_equal", 0) and _all(divisor, "equal", divisor):  # no zero, and no NaN
+    if _all(divisor, "not_equal", 0) and _all(divisor, "equal", divisor):  # neither zeros nor NaN
         return xp.divide(g, y)
     if _is_complex(g, y):
         return xp.multiply_no_nan(xp.reciprocal(y), g)
@@ -217,17 +217,17 @@ _CONTRACTIONS = frozenset({"matmul", "einsum", "conv", "conv_input_grad", "conv_
 
 
 def _contraction(xp: Any, name: str, values: list[Any], attrs: dict[str, Any]) -> Any:
-    """A sum of products in which 0 · inf counts as 0.
+    """A sum of products in which 0 · inf is 0.
 
-    The sum over finite factors only is right wherever each infinite factor is multiplied by 0; that is counted by
-    the same contraction of ones and zeros.
+    The sum over the finite factors is right if each infinite factor is multiplied by 0, which the same contraction of
+    ones and zeros counts.
     """
     function = getattr(xp, name)
     result = function(*values, **attrs)
     arrays = [bare(v) for v in values]
     if all(_is_finite(v) for v in values) or any(a.dtype.kind != "f" for a in arrays):
         return result
-    if any(tuple(v.shape) != a.shape for v, a in zip(values, arrays, strict=True)):  # rows inside of a tensor
+    if any(tuple(v.shape) != a.shape for v, a in zip(values, arrays, strict=True)):  # rows inside a tensor
         return result
     raw = common_namespace(arrays)
     present = [raw.astype(raw.not_equal(a, 0), dtype=a.dtype) for a in arrays]
@@ -255,7 +255,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
 
 
 def _beside_batch(name: str, strong: ZeroPreserving, batch: Batched, swapped: bool) -> Any:
-    """One cotangent for all rows, combined with a batch."""
+    """Combine one cotangent for all rows with a batch."""
     return getattr(namespace_of(batch), name)(*((batch, strong) if swapped else (strong, batch)))
 
 

@@ -1,1 +1,1 @@
-"""The backward pass that runs: the algorithm of `core/vjp.py` with fast paths, proven equal to it by the tests."""
+"""The optimised backward pass: the algorithm of `core/vjp.py` with fast paths, which tests compare with it."""

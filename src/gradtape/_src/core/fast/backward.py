@@ -1,7 +1,7 @@
-"""The backward pass that runs: `core/vjp.py` is the same algorithm without fast paths, and the tests compare the two.
+"""The optimised backward pass: the algorithm of `core/vjp.py` with fast paths. Tests compare the two.
 
-Cotangents are arrays, tensors (the pass is itself recorded, for the next order), batches (a Jacobian) or
-zero-preserving arrays: the rules compute with whatever is there.
+Cotangents are arrays, tensors (if the pass is recorded, for the next order), batches (for a Jacobian) or
+zero-preserving arrays: the same rules run on all of them.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def backward_pass(
     unreached: list[Any] | None = None,
     observer: Observer | None = None,
 ) -> Cotangents:
-    """The cotangents of sources, and of the tensors in `kept`, given those of targets: uid -> value.
+    """Compute cotangents of sources, and of the tensors in `kept`, from those of targets: uid -> value.
 
-    shapes    of the uids that may receive a cotangent; inputs not in it get none computed
-    kept      uids in the middle of the record whose cotangent is a result
+    shapes    of the uids that may have a cotangent; for other inputs none is computed
+    kept      uids in the middle of the records whose cotangents are results
     traced    cotangents are tensors, and every step is itself recorded
     release   drop each record after use, so that memory shrinks during the pass
     unreached collects the records without a cotangent, without values: `explain` uses them
@@ -86,7 +86,7 @@ def _pass(  # noqa: C901 - a call for each record costs more than its kernel (be
     fast_dtype = None if traced else _FLOAT32  # records of this dtype take the fast path
     kept_uids = kept or None
     # The next record mostly needs what the fast path has just computed: it stays in c as the pending cotangent of the
-    # uid `pending`, and goes among the others only if the next record does not need it (benchmark: chain).
+    # uid `pending`, and moves to the others only if the next record does not need it (benchmark: chain).
     pending, c = 0, None
     while remaining:
         op, inputs, output, values, attrs, dtype = take()
@@ -113,7 +113,7 @@ def _pass(  # noqa: C901 - a call for each record costs more than its kernel (be
             if type(g) is Lazy
             else None
         ):
-            # One or two operands of an elementwise op, without loop and vjps (benchmark: chain).
+            # One or two operands of an elementwise op, without a loop and vjps (benchmark: chain).
             rule, slot, second = fast
             if type(inputs) is int:
                 if inputs in shapes:
@@ -172,34 +172,35 @@ def _pass(  # noqa: C901 - a call for each record costs more than its kernel (be
 
 
 def traced_backward_pass(*args: Any, **options: Any) -> Cotangents:
-    """A backward pass that is itself recorded: in a trace its rules compute with unknown dimensions."""
+    """A backward pass that is itself recorded. In a trace, its rules may compute with unknown dimensions."""
     with dimensions_shown():
         return backward_pass(*args, **{**options, "traced": True})
 
 
 class _Sums:
-    """The uids whose cotangent is a sum that this pass made, and the sums in half precision, if there are any."""
+    """The uids whose cotangents are sums that this pass has created, and sums in half precision, if any."""
 
     __slots__ = ("half", "uids")
 
     def __init__(self) -> None:
-        self.uids: set[int] = set()  # no subclass of set: `in` would be a call of a method (benchmark: rnn)
+        self.uids: set[int] = set()  # not a subclass of set: `in` would call a method (benchmark: rnn)
         self.half: _HalfSums | None = None
 
 
 class _HalfSums:
-    """Sums in half precision that are rounded once: float32 until they are complete, if there are more than two terms.
+    """Sums in half precision that are rounded once: in float32 until they are complete, if there are more than two
+    terms.
 
-    A sum of two terms is rounded only once anyway, and XLA fuses it better than one with casts; a recorded one is kept
-    together with its terms, in case there will be more.
+    A sum of two terms is rounded only once anyway, and XLA fuses it better than one with casts. If it is recorded, its
+    terms are kept as well, in case more follow.
     """
 
     def __init__(self) -> None:
         self.pairs: dict[int, tuple[Tensor, Tensor]] = {}
-        self.dtypes: dict[int, Any] = {}  # of what is float32 for now
+        self.dtypes: dict[int, Any] = {}  # the final dtypes of sums that are float32 for now
 
     def add(self, uid: int, before: Any, c: Any) -> Any:
-        """The sum so far and one more term."""
+        """Add a term to a sum."""
         pair = self.pairs.pop(uid, None)
         if pair is None and uid not in self.dtypes and type(before) is type(c) is Tensor:
             self.pairs[uid] = before, c
@@ -210,14 +211,14 @@ class _HalfSums:
         return _wide(before) + _wide(c)
 
     def finish(self, cotangents: Cotangents) -> None:
-        """Round what nothing has read yet."""
+        """Round the sums that nothing has read yet."""
         for uid, dtype in self.dtypes.items():
             if uid in cotangents:
                 cotangents[uid] = narrowed(cotangents[uid], dtype)
 
 
 def _accumulate(cotangents: Cotangents, uid: int, c: Any, sums: _Sums) -> None:
-    """Add a contribution; a sum that this pass has created has no other references, and is updated in place."""
+    """Add a contribution; a sum that this pass has created has no other references and is updated in place."""
     if c is None:
         return
     before = cotangents[uid]
@@ -235,7 +236,7 @@ def _accumulate(cotangents: Cotangents, uid: int, c: Any, sums: _Sums) -> None:
 
 
 def _wide(c: Any) -> Any:
-    """A half-precision cotangent as a dense one in float32."""
+    """A half-precision cotangent as a dense float32 one."""
     return SparseCotangent(widened(c.values), c.indices, c.shape).dense() if type(c) is SparseCotangent else widened(c)
 
 
@@ -248,7 +249,7 @@ def _collect(
     kept: frozenset[int],
     found: Cotangents,
 ) -> list[Any] | None:
-    """The cotangents of an op with several outputs: zeros where none arrived, None if none arrived at all."""
+    """The cotangents of an op with several outputs: zeros for missing ones, None if all are missing."""
     gs, arrived = [], False
     for uid, dtype in zip(outputs, dtypes, strict=True):
         g = cotangents.pop(uid, None)
@@ -267,14 +268,14 @@ def _collect(
 
 
 def _settled(g: Any, dtype: Any) -> Any:
-    """A cotangent that is complete: dense, and of its own dtype if it was summed in float32."""
+    """A complete cotangent: dense, and in its own dtype if it was summed in float32."""
     if type(g) is SparseCotangent:
         g = g.dense()
     return narrowed(g, dtype)
 
 
 def _general_vjps(op: Op, g: Any, dtype: Any, traced: bool) -> tuple[Any, Any]:
-    """The vjps of a record that is not one of float32 on NumPy: recorded, of another dtype or engine, or sparse."""
+    """The vjps of records other than float32 ones on NumPy: recorded, of another dtype or engine, or sparse."""
     if type(g) is SparseCotangent or not (dtype is _FLOAT32 or type(g) is list):
         g = _settled(g, dtype)
     if type(g) is Lazy and not traced:
@@ -296,7 +297,7 @@ def _vjp_all(
     cotangents: Cotangents,
     sums: _Sums,
 ) -> None:
-    """The step of an op with one rule for all its inputs."""
+    """Process the record of an op with one rule for all its inputs."""
     if type(g) is SparseCotangent or not (dtype is _FLOAT32 or type(g) is list):
         g = _settled(g, dtype)
     gs = [x for x in g if x is not None] if type(g) is list else [g]
@@ -306,7 +307,7 @@ def _vjp_all(
     if half is not None:
         g, saved = ([None if v is None else widened(v) for v in part] for part in (g, saved))
     needs = [shapes.get(uid) for uid in inputs]
-    zeros = op.trusted and is_zero_preserving(gs)  # a gradient that the user wrote, or XLA compiled, gets plain arrays
+    zeros = op.trusted and is_zero_preserving(gs)  # gradients from the user or XLA get plain arrays
     if zeros:
         g = [None if x is None else as_plain(x) for x in g]
         xp = common_namespace([x for x in g if x is not None])
@@ -315,7 +316,7 @@ def _vjp_all(
             continue
         if zeros:
             c = zero_preserving(c)
-        if not op.trusted and c.shape != shape:  # the result of a user's gradient is not checked
+        if not op.trusted and c.shape != shape:  # the shape of a user's gradient is not validated
             c = unbroadcast(c, shape)
         if half is not None:
             c = narrowed(c, half)

@@ -33,9 +33,9 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def write_vjps(op: Op) -> None:
-    """Turn each rule of a primitive into `vjp(g, values, attrs, shape)`, when a backward pass first needs it.
+    """Generate a call `vjp(g, values, attrs, shape)` for each rule of a primitive, when a backward pass first needs it.
 
-    The parameter names of a rule become the arguments of a call that is generated and compiled once, the way
+    The parameter names of a rule become the arguments of a call, which is generated and compiled once, the way
     namedtuple makes its classes: a backward pass runs it for every record (benchmarks: chain, rnn). The forms:
 
         vjps              raw arrays of float32 and float64
@@ -44,14 +44,14 @@ def write_vjps(op: Op) -> None:
         half_vjps,        float16 and bfloat16 of a wide op: in float32, rounded once
         traced_half_vjps
 
-    The last two are generated for the first record of such a dtype.
+    The last two are generated with the first record of such a dtype.
     """
     _write(op, "vjps", "checked_vjps", "traced_vjps")
     write_fast_path(op)
 
 
 def recorder_fast(op: Op) -> Any:
-    """The fast path of lazy arrays, written with the first record of an op: each pass records the same calls."""
+    """Generate the fast path of lazy arrays with the first record of an op: every pass records the same calls."""
     if op.vjps is None and op.vjp_all is None:
         write_vjps(op)
     return op.recorder_fast
@@ -61,15 +61,15 @@ AS_ONE = frozenset({
     "astype", "broadcast_to", "identity", "log_softmax", "matmul", "mean", "reshape", "softmax", "stop_gradient", "sum",
     "transpose",
 })  # fmt: skip
-"""Ops besides the elementwise ones whose vjps are one call of lazy arrays: their rules look at shapes and static
+"""Ops besides the elementwise ones whose vjps are single calls of lazy arrays: their rules depend on shapes and static
 arguments alone, and always return an array.
 """
 
 
 def recorder_vjps(op: Op, dtype: Any) -> tuple[VJP | None, ...]:
-    """The vjps of lazy arrays: each adds one call to the trace. Its kernel is the rule.
+    """The vjps of lazy arrays: each adds one call to the trace, whose kernel is the rule.
 
-    For ops that are not in `AS_ONE` they are the rules, which add each of their calls.
+    For ops that are not in `AS_ONE` they are the rules themselves, which add each of their calls.
     """
     found = op.recorder_vjps.get(dtype)
     if found is None:
@@ -105,7 +105,7 @@ def _recorder_vjp(op: Op, position: int, dtype: Any) -> VJP:
 
 
 class _Saved(NamedTuple):
-    """A saved value, as rules read it."""
+    """A saved value, with the attributes that rules read."""
 
     array: Any
 
@@ -116,7 +116,7 @@ def _write(op: Op, *forms: str) -> None:
 
 
 def vjps_of(op: Op, dtype: Any, traced: bool) -> tuple[VJP | None, ...]:
-    """The form for records of a dtype (a tuple of dtypes, if there are several outputs)."""
+    """The form for records of a dtype, or a tuple of dtypes if there are several outputs."""
     if op.vjps is None:
         write_vjps(op)
     if op.wide and type(dtype) is not tuple and is_half(dtype):
@@ -136,12 +136,12 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
     args = [_argument(op, position, name, traced, half) for name in names]
     slots = [name for name in names if op.slot(name) is not None]
     call = f"rule({', '.join(['g', *args])})"
-    # Without saved values an elementwise formula is linear with real coefficients: the same for every dtype.
+    # Without saved values an elementwise formula is linear with real coefficients: it is the same for every dtype.
     if op.elementwise and slots and form in ("checked_vjps", "traced_vjps"):
         call = f"({call} if kind_of(g) != 'c' else conjugated(rule, g, [{', '.join(args)}]))"
     elif form == "checked_vjps" and not op.elementwise and not op.outputs and op.name != "astype":
         call = f"narrow({call}, g)"
-    if not (op.elementwise and len(op.args) == 1):  # where operands broadcast, cotangents are summed back
+    if not (op.elementwise and len(op.args) == 1):  # operands broadcast: sum the cotangents back
         fits = f"(c := {call}).shape == shape" if op.elementwise else f"(c := {call}) is None or c.shape == shape"
         call = f"c if {fits} else unbroadcast(c, shape)"
     source = f"lambda g, values, attrs, shape: {call}"
@@ -160,13 +160,13 @@ def _vjp(op: Op, position: int, rule: Rule | None, form: str) -> VJP | None:
 
 
 def _argument(op: Op, position: int, name: str, traced: bool, half: bool) -> str:
-    """What the generated call passes for a parameter of a rule."""
+    """The source of the argument that the generated call passes for a parameter of a rule."""
     slot = op.slot(name)
     if slot is not None:
         value = f"values[{slot}]" if traced else f"values[{slot}].array"
         return f"widened({value})" if half else value
     if name == "xp":
-        # Zeros stand in for outputs without a cotangent, and are plain arrays beside a batch.
+        # Zeros, plain arrays, replace missing cotangents beside a batch.
         return "common_namespace(g)" if op.outputs else "namespaces[type(g)]"
     if name == "half":
         return str(half)
@@ -174,7 +174,7 @@ def _argument(op: Op, position: int, name: str, traced: bool, half: bool) -> str
 
 
 def _expect_large_arrays() -> bool:
-    """With the first large array: let elementwise kernels and rules run in blocks, if there is more than one core."""
+    """With the first large array, run elementwise kernels and rules in blocks, if there are several cores."""
     if threads.limit() == 1:
         return False
     expect_large_arrays()
@@ -188,18 +188,18 @@ memory.at_large_arrays(_expect_large_arrays)
 
 
 def _rounded_once(vjp: VJP) -> VJP:
-    """A vjp that computes in float32, sums over broadcast axes included, for a half-precision cotangent."""
+    """Compute a vjp in float32, sums over broadcast axes included, for a half-precision cotangent."""
     return lambda g, values, attrs, shape: narrowed(vjp(widened(g), values, attrs, shape), numpy_dtype(g))
 
 
 def _conjugated(rule: Rule, g: Any, args: list[Any]) -> Any:
-    """Complex cotangents follow TensorFlow's convention: g times the conjugate of f'."""
+    """Apply TensorFlow's convention for complex cotangents: g times the conjugate of f'."""
     found = rule(namespace_of(g).conj(g), *args)
     return namespace_of(found).conj(found)
 
 
 def _narrow(c: Any, g: Any) -> Any:
-    """bfloat16 stays bfloat16, also where a Python number in a rule has widened it."""
+    """Cast to bfloat16 again if a Python number in a rule has widened it."""
     if c is None or numpy_dtype(g).kind != "V" or numpy_dtype(c).kind != "f":
         return c
     return narrowed(c, numpy_dtype(g))

@@ -1,15 +1,15 @@
 """The fast path of elementwise ops: vjp rules as straight-line NumPy code that works in place.
 
-A rule is a formula, `tanh: g * (1 - out * out)`. Called once with symbols in the place of arrays, it becomes a list of
-calls; written out as source and compiled, these calls reuse the memory of intermediate results:
+A rule is a formula, `tanh: g * (1 - out * out)`. Called once with symbols instead of arrays, it becomes a list of
+calls, whose generated and compiled source reuses the memory of intermediate results:
 
     def vjp(g, out):
         a = square(out)
         subtract(one, a, a)
         return multiply(g, a, a)
 
-The calls are those that the rule makes, so the result is the same to the bit. For a rule that reads values or shapes no
-code can be generated; it runs unchanged.
+These are the calls of the rule, so the result is the same to the bit. A rule that reads values or shapes cannot be
+generated; it runs unchanged.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from gradtape._src.core.observe import has_large_arrays
 from gradtape._src.core.primitive import Op, Rule, parameters
 
 ALL = -1
-"""Stands for the slot of a function that takes the record's values, not one array of them."""
+"""The slot of a function that takes all of the record's values instead of one array."""
 
 
 Function = tuple[Callable[..., Any], int | None]
 FastPath = tuple[Callable[..., Any], int | None, Function | None]
-"""What the backward pass calls for a record of float32 arrays: a function, its slot, and the same for the second
-operand, if there is one.
+"""What the backward pass calls for a record of float32 arrays: a function, its slot, and the function of a second
+operand.
 
-A function gets the cotangent and, if its slot is not None, one saved array or (`ALL`) the record's values. The tuple is
-a plain one: CPython takes 50 ns longer to unpack a named one (benchmark: chain).
+A function gets the cotangent and, if its slot is not None, one saved array or (`ALL`) the record's values. This is a
+plain tuple, because CPython takes 50 ns longer to unpack a named one (benchmark: chain).
 """
 
 
 def write_fast_path(op: Op) -> None:
-    """Give an elementwise op of one or two operands its fast path, if every operand has a rule that can be written."""
+    """Give an elementwise op of one or two operands its fast path, if code can be generated for all of its rules."""
     if not _qualifies(op):
         return
     rules = [rule for rule in op.rules if rule is not None]
@@ -56,7 +56,7 @@ def write_fast_path(op: Op) -> None:
 
 
 def _qualifies(op: Op) -> bool:
-    """Whether an op is elementwise, with a rule for each of one or two operands and without static arguments."""
+    """Whether an op is elementwise, with one or two operands that all have rules, and without static arguments."""
     rules = [rule for rule in op.rules if rule is not None]
     if not op.elementwise or op.vjp_all is not None or not 1 <= len(rules) == len(op.args) <= 2:
         return False
@@ -70,13 +70,13 @@ def _function(op: Op, rule: Rule) -> Function:
     written = blockwise(_written(op, rule)) if has_large_arrays() else _written(op, rule)
     if len(names) < 2:
         return written, slots[0] if slots else None
-    if len(op.args) == 1:  # the record of an op with one input saves both in order
+    if len(op.args) == 1:  # the record of an op with one input saves input and output, in this order
         return (lambda g, values: written(g, *[v.array for v in values])), ALL
     return (lambda g, values: written(g, *[values[slot].array for slot in slots])), ALL
 
 
 def _recorder(op: Op, position: int, rule: Rule) -> Function:
-    """A rule as one op of lazy arrays: a primitive of its own, whose kernel is the rule. A graph gets its calls."""
+    """A rule as one op of lazy arrays: a primitive whose kernel is the rule. A graph gets its calls instead."""
     name = f"{op.name}_vjp_{position}"
     names = [n for n in parameters(rule) if n not in ("xp", "half")]
 
@@ -96,7 +96,7 @@ def _recorder(op: Op, position: int, rule: Rule) -> Function:
 
 
 def _written(op: Op, rule: Rule) -> Callable[..., Any]:
-    """The rule as a function of the cotangent and the saved arrays it names."""
+    """The rule as a function of the cotangent and the saved arrays that it names."""
     plain = _bound(rule, parameters(rule))
     traced = _traced(rule)
     if traced is None:
@@ -104,7 +104,7 @@ def _written(op: Op, rule: Rule) -> Callable[..., Any]:
     given, steps = traced
     first = steps[0]
     if len(steps) == 1 and first.function in _UFUNCS and _are(first.args, given):
-        return _UFUNCS[first.function]  # one call of C code
+        return _UFUNCS[first.function]  # a single call of C code
     source, scope = _source([symbol.name for symbol in given], steps)
     scope |= {"__name__": f"{__name__}.{op.name}", "plain": plain}
     exec(compile(source, f"<rule of {op.name}>", "exec"), scope)
@@ -113,19 +113,19 @@ def _written(op: Op, rule: Rule) -> Callable[..., Any]:
 
 
 def source_of(op: Op, position: int) -> str | None:
-    """The code that is generated for one operand of an op, to look at; None if its rule cannot be written out."""
+    """The generated code for one operand of an op, for debugging; None if there is none."""
     rule = op.rules[position] if _qualifies(op) else None
     traced = None if rule is None else _traced(rule)
     return None if traced is None else _source([symbol.name for symbol in traced[0]], traced[1])[0]
 
 
 def _are(args: Iterable[Any], symbols: Iterable[_Symbol]) -> bool:
-    """Whether these are the same symbols: `==` between them would be a call."""
+    """Whether these are the same symbols: `==` would build a call."""
     return [id(a) for a in args] == [id(symbol) for symbol in symbols]
 
 
 def _bound(rule: Rule, names: tuple[str, ...]) -> Callable[..., Any]:
-    """The rule itself, over NumPy's kernels."""
+    """The rule itself, bound to NumPy's kernels."""
     if "xp" not in names and "half" not in names:
         return rule
     filled = {"xp": numpy_namespace, "half": False}
@@ -137,7 +137,7 @@ def _bound(rule: Rule, names: tuple[str, ...]) -> Callable[..., Any]:
 
 # -- tracing ---------------------------------------------------------------------------------------------------------
 class _Symbol:
-    """An array that is not there yet: an argument (with a name), or the result of a call."""
+    """A symbolic array: an argument (with a name), or the result of a call."""
 
     __slots__ = ("args", "attrs", "calls", "function", "name")
     __array_ufunc__ = None
@@ -151,7 +151,7 @@ class _Symbol:
         raise TypeError("the value of an array decides what the rule does")
 
     def is_of_full_size(self) -> bool:
-        """Whether its shape is the cotangent's: operands may be smaller."""
+        """Whether it has the shape of the cotangent: operands may be smaller."""
         if self.name is not None:
             return self.name in ("g", "out")
         return any(type(a) is _Symbol and a.is_of_full_size() for a in self.args)
@@ -181,7 +181,7 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
 
 
 class _Symbols:
-    """The namespace of a rule that is being traced."""
+    """The namespace of a rule that is traced."""
 
     def __init__(self, calls: list[_Symbol]) -> None:
         self._calls = calls
@@ -201,13 +201,13 @@ class _Symbols:
 
 
 def _traced(rule: Rule) -> tuple[list[_Symbol], list[_Symbol]] | None:
-    """The arguments of a rule that are arrays, and the calls that its result needs; None if it cannot be traced."""
+    """The array arguments of a rule, and the calls that compute its result; None if it cannot be traced."""
     names, calls = parameters(rule), list[_Symbol]()
     given = {name: _Symbol(calls, name=name) for name in names if name not in ("xp", "half")}
     try:
         result = rule(*[_Symbols(calls) if n == "xp" else False if n == "half" else given[n] for n in names])
     except Exception:
-        return None  # it reads values, shapes or dtypes, or raises: it will raise when it is called
+        return None  # it reads values, shapes or dtypes, or raises: then it raises when it is called
     if type(result) is not _Symbol or result.name is not None:
         return None
     return list(given.values()), _needed(calls, result)
@@ -215,7 +215,7 @@ def _traced(rule: Rule) -> tuple[list[_Symbol], list[_Symbol]] | None:
 
 # -- writing ---------------------------------------------------------------------------------------------------------
 def _needed(calls: list[_Symbol], result: _Symbol) -> list[_Symbol]:
-    """The calls that the result depends on, in their order."""
+    """The calls that the result depends on, in order."""
     needed, steps = {id(result)}, []
     for call in reversed(calls):
         if id(call) in needed:
@@ -225,7 +225,7 @@ def _needed(calls: list[_Symbol], result: _Symbol) -> list[_Symbol]:
 
 
 def _source(arguments: list[str], steps: list[_Symbol]) -> tuple[str, dict[str, Any]]:
-    """The source of a function `vjp` that makes these calls, and the names it uses."""
+    """The source of a function `vjp` that makes these calls, and its globals."""
     last_use = {id(a): i for i, step in enumerate(steps) for a in step.args}
     scope: dict[str, Any] = {"ndarray": ndarray}
     names: dict[int, str] = {}
@@ -243,7 +243,7 @@ def _source(arguments: list[str], steps: list[_Symbol]) -> tuple[str, dict[str, 
             lines.append(f"{called}({', '.join([*written, names[id(step)]])})")
             continue
         lines.append(f"t{i} = {called}({', '.join(written)})")
-        if not checked and isinstance(function, np.ufunc):  # of arrays without axes NumPy makes numbers
+        if not checked and isinstance(function, np.ufunc):  # NumPy returns scalars for 0-d arrays
             lines.append(f"if type(t{i}) is not ndarray: return plain({', '.join(arguments)})")
             checked = True
     lines.append(f"return {names[id(steps[-1])]}")
@@ -251,14 +251,14 @@ def _source(arguments: list[str], steps: list[_Symbol]) -> tuple[str, dict[str, 
 
 
 def _global(scope: dict[str, Any], name: str, value: Any) -> str:
-    """A name for a value in the scope of the function."""
+    """A global name for a value."""
     while scope.setdefault(name, value) is not value:
         name += "_"
     return name
 
 
 def _argument(value: Any, names: dict[int, str], scope: dict[str, Any], function: Any) -> str:
-    """How the source names an argument; numbers beside arrays become arrays once, not in every call."""
+    """The source of an argument; numbers beside arrays become arrays once, not in every call."""
     if type(value) is _Symbol:
         return value.name or names[id(value)]
     if type(value) in (int, float) and isinstance(function, np.ufunc):
@@ -267,7 +267,7 @@ def _argument(value: Any, names: dict[int, str], scope: dict[str, Any], function
 
 
 def _reusable(i: int, step: _Symbol, function: Any, last_use: dict[int, int]) -> _Symbol | None:
-    """An intermediate result of the right size that nothing reads later: a ufunc writes into its memory."""
+    """An intermediate result of full size that nothing reads later, so that a ufunc can write into its memory."""
     if not isinstance(function, np.ufunc) or step.attrs or not _is_float32(step):
         return None
     for a in step.args:
@@ -277,5 +277,5 @@ def _reusable(i: int, step: _Symbol, function: Any, last_use: dict[int, int]) ->
 
 
 def _is_float32(symbol: _Symbol) -> bool:
-    """Whether it is the new array of a ufunc: a kernel may return its argument, and a comparison returns booleans."""
+    """Whether it is a new float32 array: other kernels may return an argument, and comparisons return booleans."""
     return symbol.function in _UFUNCS and symbol.function not in _COMPARISONS.values()
