@@ -1,7 +1,7 @@
-"""Engines. The engine of a computation is the type of its arrays; `namespace_of` gives the functions that work on it.
+"""Engines. The type of an array decides which engine computes with it: `namespace_of` returns the engine's functions.
 
-A namespace has one function for each primitive, under the primitive's name: NumPy's own function where there is one,
-a kernel of the engine's module, or a kernel written once over `xp` for every engine.
+A namespace has one function for each primitive, under the primitive's name: NumPy's own function if there is one, a
+kernel of the engine's module, or a kernel written once over `xp` for every engine.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ numpy_namespace: Any = Engine("NumPy", np, core, frames, special, linalg, neural
 
 
 class _ByType(dict[type, Any]):
-    """Namespaces by type of array; a subclass has its base's, Python numbers and whatever is unknown count as NumPy.
+    """Namespaces by type of array. Subclasses have the namespace of their base; Python numbers and other types have
+    NumPy's.
 
-    The first array of JAX loads the namespace for JAX's.
+    The first JAX array imports the namespace for JAX.
     """
 
     def __missing__(self, kind: type) -> Any:
@@ -35,12 +36,12 @@ class _ByType(dict[type, Any]):
 
 
 namespaces = _ByType({np.ndarray: numpy_namespace})
-for _scalar in {*np.sctypeDict.values(), ml_dtypes.bfloat16}:  # rules get NumPy scalars where arrays have no axes
+for _scalar in {*np.sctypeDict.values(), ml_dtypes.bfloat16}:  # rules get NumPy scalars instead of 0-d arrays
     namespaces[_scalar] = numpy_namespace
 
 
 def register_namespace(kind: type, namespace: Any) -> None:
-    """Declare the engine of a type of array."""
+    """Set the namespace of a type of array."""
     namespaces[kind] = namespace
 
 
@@ -50,7 +51,7 @@ def namespace_of(array: Any) -> Any:
 
 
 def common_namespace(arrays: Any) -> Any:
-    """The namespace that can take all of these: the one of the highest rank (a batch may hold any engine's arrays)."""
+    """The namespace with the highest rank: it takes all of these arrays (a batch may contain any engine's arrays)."""
     best = numpy_namespace
     for array in arrays:
         found = namespaces[type(array)]
@@ -84,7 +85,7 @@ _OF_ONE = {"neg": "negative", "invert": "invert", "abs": "absolute"}
 
 
 def attach_operators(kind: type, binary: Callable[[str, bool], Any], unary: Callable[[str], Any]) -> None:
-    """Give a class of arrays Python's operators: `binary(name, swapped)` and `unary(name)` make the methods."""
+    """Add Python's operators to a class of arrays: `binary(name, swapped)` and `unary(name)` make the methods."""
     for symbol, name in {**_OPERATORS, **_COMPARISONS}.items():
         setattr(kind, f"__{symbol}__", binary(name, False))
         if symbol in _OPERATORS:

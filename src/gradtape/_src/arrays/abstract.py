@@ -1,8 +1,8 @@
-"""Abstract evaluation: the shapes and dtypes of what a primitive returns, from those of its arguments.
+"""Abstract evaluation: the shapes and dtypes that a primitive returns, from those of its arguments.
 
-Most primitives need no rule: their NumPy kernel runs once, on zeros, for every kind of call. Those that would take long
-or refuse zeros have one. Where dimensions are unknown the kernel runs for a few sizes of each, and the dimensions of
-the result are the expression that fits all of them.
+Most primitives need no rule: their NumPy kernel runs once on zeros for each combination of shapes and dtypes. Those
+that would take long or reject zeros have a rule. With unknown dimensions the kernel runs for several sizes of each, and
+the result has the expression that fits all of them.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ Specs = tuple[bool, tuple[Spec, ...]]
 """Whether a primitive returns several outputs, and the shape and dtype of each."""
 
 Rule = Callable[..., Spec | Sequence[Spec] | None]
-"""A function of a call's arguments; None where they are not compatible: then the kernel raises its error."""
+"""A function of a call's arguments; None if they are incompatible: then the kernel raises its error."""
 
 rules: dict[str, Rule] = {}
-"""By primitive, where there is a rule."""
+"""The rules of primitives that have one, by name."""
 
 Pairs = list[tuple[Any, Any]]
-"""Sizes that depend on values and are taken to be equal: a program checks it."""
+"""Sizes that depend on values and are assumed to be equal, which the program checks."""
 
 _known: dict[Any, tuple[Specs, Pairs]] = {}
 
 _REFUSALS = (ValueError, IndexError, errors.InvalidArgumentError)
-"""What kernels raise for sizes that do not fit together."""
+"""The exceptions of kernels for incompatible sizes."""
 
 
 def infer(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
-    """What a call returns; evaluated once for every kind of call."""
+    """The shapes and dtypes that a call returns; evaluated once for each combination of arguments."""
     specs, pairs = _inferred(name, args, attrs)
     if pairs and not assume_same(pairs):
         raise UnknownDimensionError(f"Cannot tell whether the sizes of the arguments of {name} are equal: {pairs}.")
@@ -77,7 +77,7 @@ def _inferred(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[
     )
     try:
         found = _known.get(key)
-    except TypeError:  # a static argument that cannot be hashed
+    except TypeError:  # an unhashable static argument
         return _with_pairs(name, args, attrs)
     if found is None:
         found = _with_pairs(name, args, attrs)
@@ -94,7 +94,7 @@ def _with_pairs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> tupl
 
 
 def _static(value: Any) -> Any:
-    """A hashable form of a static argument that tells it from all others."""
+    """A unique hashable form of a static argument."""
     if isinstance(value, slice):
         return ("slice", value.start, value.stop, value.step)
     if isinstance(value, (tuple, list)):
@@ -115,7 +115,7 @@ def _evaluated(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs
 
 
 def _described(found: Any) -> Specs:
-    """What a rule returned: one shape and dtype, or a list of them."""
+    """Convert what a rule returned: one shape and dtype, or a list of them."""
     outputs = found if type(found) is list else [found]
     return type(found) is list, tuple([(tuple(shape), np.dtype(dtype)) for shape, dtype in outputs])
 
@@ -127,7 +127,7 @@ def _specs_of(result: Any) -> Specs:
 
 
 def _on_zeros(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """What the NumPy kernel returns for zeros, or for identity matrices, in the place of unknown values."""
+    """Run the NumPy kernel on zeros, or on identity matrices, instead of unknown values."""
     fill = _eye if name in _MATRICES else _zeros
     known = [fill(a) if hasattr(a, "shape") and not isinstance(a, (np.ndarray, np.generic)) else a for a in args]
     with float_errors_ignored():
@@ -151,9 +151,9 @@ class _Sample(NamedTuple):
 
 
 def _by_samples(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Specs:
-    """What a call returns for any sizes of unknown dimensions, from what it returns for some.
+    """The shapes and dtypes for unknown dimensions, interpolated from those for several sizes.
 
-    Where the kernel refuses sizes that depend on values and differ from others, they are taken to be equal.
+    If the kernel rejects sizes that depend on values, because they differ from others, they are assumed to be equal.
     """
     try:
         return _fitted_specs(name, args, attrs)
@@ -170,9 +170,10 @@ def _by_samples(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Spec
 
 
 def _guesses(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Iterator[Pairs]:
-    """Which sizes may have to be equal, as few as will do.
+    """Pairs of sizes that may have to be equal, smallest sets first.
 
-    Those of a square matrix; two that depend on values; one of them and a number of another argument; all of them.
+    The sizes of a square matrix; two sizes that depend on values; one of them and a number of another argument; all of
+    them.
     """
     shapes = [a.shape for a in args if hasattr(a, "shape")]
     variables = variables_in([*shapes, *attrs.values()]).values()
@@ -203,7 +204,7 @@ def _fitted_specs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Sp
         except (ValueError, TypeError, IndexError, ArithmeticError):
             if len(samples) <= len(variables) + 1:
                 raise
-            continue  # the kernel needs more than the smallest sizes
+            continue  # the kernel rejects the smallest sizes
         samples.append((sizes, specs))
     known = {n for n in dimensions_in(given) if type(n) is Dimension}
     expressions = [*known, *[Dimension({(v,): 1}) for v in variables.values()]]
@@ -219,7 +220,7 @@ def _fitted_specs(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Sp
 
 
 def evaluated_attrs(attrs: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """Static arguments with these sizes for their dimensions."""
+    """Static arguments with these sizes instead of dimensions."""
     return {key: evaluated(value, sizes) for key, value in attrs.items()}
 
 
@@ -235,9 +236,9 @@ def _sampled(args: tuple[Any, ...], sizes: Mapping[str, Any]) -> tuple[Any, ...]
 
 
 def _sample_sizes(variables: Sequence[DimensionVariable]) -> list[dict[str, int]]:
-    """Sizes for variables: some, each of them changed alone, others in another order, and the two smallest ones.
+    """Sizes of variables: one set, then each variable changed alone, another order, and the two smallest sizes.
 
-    The small ones tell min(2, n) from 2. A kernel may refuse the smallest, 0.
+    The small ones distinguish min(2, n) from 2. A kernel may reject the smallest, 0.
     """
     names = [v.name for v in variables]
     some = {name: 5 + 2 * i for i, name in enumerate(names)}
@@ -248,7 +249,7 @@ def _sample_sizes(variables: Sequence[DimensionVariable]) -> list[dict[str, int]
 
 
 def _fitted(name: str, samples: Sequence[tuple[Mapping[str, int], int]], expressions: Sequence[Dimension]) -> Any:
-    """A number, one of these expressions, or a sum of multiples of variables that has the size of every sample."""
+    """The number, expression, or linear combination of variables that equals the size of every sample."""
     (some, size), *others = samples
     if all(n == size for _, n in others):
         return size
@@ -272,7 +273,7 @@ def _one(dtype: Any) -> Any:
 
 
 def register_elementwise(name: str) -> None:
-    """Declare an elementwise primitive: the shapes broadcast, and its kernel on one number gives the dtype."""
+    """Register an elementwise primitive: shapes broadcast, and its kernel on single elements gives the dtype."""
 
     def rule(*args: Any, **attrs: Any) -> Spec | None:
         shape = _broadcast(*[a.shape for a in args if hasattr(a, "shape")])
@@ -361,7 +362,7 @@ def _attention(q: Any, k: Any, v: Any, mask: Any = None, **_: Any) -> list[Spec]
 
 
 def _attention_gradient(d: Any, q: Any, k: Any, v: Any, *_: Any, with_scores: bool = False, **__: Any) -> list[Spec]:
-    lead = d.shape[: len(d.shape) - len(q.shape)]  # rows that share the weights
+    lead = d.shape[: len(d.shape) - len(q.shape)]  # leading axes of batches that share the weights
     found = [((*lead, *x.shape), x.dtype) for x in (q, k, v)]
     return [*found, ((*lead, *q.shape[:-1], k.shape[-2]), q.dtype)] if with_scores else found
 
@@ -432,7 +433,7 @@ def _without_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
 
 
 def _sliced(n: Any, part: slice) -> Any:
-    """How many elements a slice takes of an axis."""
+    """The number of elements that a slice takes from an axis."""
     step = 1 if part.step is None else part.step
     if step < 0:
         first = n - 1 if part.start is None else _at(part.start, n, -1, n - 1)
@@ -444,7 +445,7 @@ def _sliced(n: Any, part: slice) -> Any:
 
 
 def _at(place: Any, n: Any, low: Any, high: Any) -> Any:
-    """A place on an axis of n elements: counted from the end if it is negative, and never outside of the axis."""
+    """A position on an axis of n elements: negative ones count from the end; clipped to the axis."""
     place = n + place if place < 0 else place
     return maximum(low, -maximum(-place, -high))
 
@@ -530,10 +531,10 @@ rules.update(
     **dict.fromkeys(("inv", "cholesky", "expm", "logm", "sqrtm"), _like),
 )
 _MATRICES = frozenset({"det", "eigh", "eigvalsh", "lu", "qr", "slogdet", "solve", "svd", "triangular_solve"})
-"""Primitives whose kernels refuse matrices of zeros, or take long over them."""
+"""Primitives whose kernels reject or are slow on matrices of zeros."""
 
 _SQUARE = frozenset({"det", "eig", "eigh", "eigvals", "eigvalsh", "lu", "slogdet", "solve", "triangular_solve"})
-"""Primitives of a square matrix, their first argument."""
+"""Primitives whose first argument is a square matrix."""
 
 
 # -- programs within programs ----------------------------------------------------------------------------------------
@@ -559,7 +560,9 @@ def _loop(*operands: Any, carried: int, slots: int, **_: Any) -> list[Spec]:
 def _dynamic_loop(
     *operands: Any, body: Any, carried: int, changing: Sequence[Any], leads: Sequence[Any], **_: Any
 ) -> list[Spec]:
-    """Sizes that change, the number of iterations and the lengths of stacks depend on values."""
+    """The results of a dynamic loop: changing sizes, the number of iterations and lengths of stacks
+    depend on values.
+    """
     specs: list[Spec] = []
     for x, axes in zip(map(_array, operands[:carried]), changing, strict=True):
         sizes: list[Any] = [DynamicSize() if axis in axes else n for axis, n in enumerate(x.shape)]
@@ -573,7 +576,7 @@ def _dynamic_loop(
 
 
 def _switch(*operands: Any, branches: Sequence[Any], **_: Any) -> list[Spec]:
-    """A size in which the branches differ depends on which of them runs."""
+    """The results of a branch: a size that differs between branches depends on values."""
     each = [_results(branch) for branch in branches]
     return [(_merged([shape for shape, _ in specs]), specs[0][1]) for specs in zip(*each, strict=True)]
 
@@ -610,4 +613,4 @@ rules.update(
     host_function=lambda *arrays, specs, **_: list(specs),
 )
 _PROGRAMS = frozenset({"inline", "switch", "scan", "loop", "dynamic_loop", "check", "host_effect", "host_function"})
-"""Primitives that have a rule and no kernel to run on zeros."""
+"""Primitives with a rule and without a kernel that could run on zeros."""

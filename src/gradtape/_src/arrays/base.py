@@ -1,8 +1,8 @@
-"""The namespace classes: one function for each primitive, under the primitive's name.
+"""Base classes of namespaces, which have one function for each primitive, under the primitive's name.
 
 An `Engine` has functions that compute: its own kernels, kernels written once over `xp` for every engine, and functions
-of its library (`numpy`, `jax.numpy`) that do what the primitive does. An `Interpreter` gives every primitive one
-meaning: the function `interpret(name, args, attrs)` records it, batches it, or runs it with care for exact zeros.
+of its library (`numpy`, `jax.numpy`) that do what the primitive does. An `Interpreter` treats all primitives alike: its
+function `interpret(name, args, attrs)` records a call, batches it, or preserves exact zeros.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MethodType, ModuleType
 from typing import Any
 
 generic_kernels: dict[str, Callable[..., Any]] = {}
-"""Kernels for every engine: functions of `xp` and arrays. A primitive's declaration names its generic kernel."""
+"""Kernels for every engine, as functions of `xp` and arrays. Declarations of primitives name theirs."""
 
 LIBRARY_FUNCTIONS = frozenset({
     "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "bitwise_and",
@@ -22,15 +22,15 @@ LIBRARY_FUNCTIONS = frozenset({
     "minimum", "multiply", "negative", "nextafter", "not_equal", "right_shift", "rint", "sin", "sinh",
     "sqrt", "square", "subtract", "tan", "tanh",
 })  # fmt: skip
-"""What NumPy and jax.numpy have under the same name, with the meaning that TensorFlow gives it: the kernel of every
-engine. An op for which one engine needs its own kernel is not in this list."""
+"""Functions that NumPy and jax.numpy have under the same name as TensorFlow, with its meaning: the kernels of both
+engines. An op for which one engine needs its own kernel is not in this list."""
 
 
 class Namespace:
-    """The functions that work on one kind of array; each is looked up once.
+    """The functions for one kind of array; each is looked up once.
 
-    The rank says whose functions take arrays of two kinds: NumPy 0, XLA 1, lazy arrays 1.5, graphs 2, tensors 3,
-    batches 4, zero-preserving arrays 5, each of which may hold, or be combined with, arrays of a lower rank.
+    The rank decides whose functions take arrays of several kinds: NumPy 0, XLA 1, lazy arrays 1.5, graphs 2, tensors 3,
+    batches 4, zero-preserving arrays 5. Each kind may contain, or be combined with, arrays of a lower rank.
     """
 
     rank: float = 0
@@ -48,7 +48,7 @@ class Namespace:
 
 
 class Engine(Namespace):
-    """The functions that compute on the arrays of one library: the library's, those of the engine's own kernel modules,
+    """The functions that compute on the arrays of one library: those of the library, of the engine's kernel modules,
     and the generic kernels of all other primitives.
     """
 
@@ -66,7 +66,7 @@ class Engine(Namespace):
                 return function
         if name in generic_kernels:
             kernel = generic_kernels[name]
-            function = MethodType(kernel, self)  # a call of it costs no more than one of a function
+            function = MethodType(kernel, self)  # calling it costs no more than calling a function
             frame = getattr(kernel, "frame", None)
             return function if frame is None else getattr(self, frame)(function)
         raise AttributeError(f"the {self.name} engine has no function '{name}'")
@@ -76,7 +76,7 @@ class Interpreter(Namespace):
     """A namespace that treats every primitive in the same way."""
 
     def interpret(self, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        """What becomes of a call of a primitive."""
+        """Run a primitive on arrays of this kind."""
         raise NotImplementedError
 
     def find(self, name: str) -> Callable[..., Any]:

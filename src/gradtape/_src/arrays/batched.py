@@ -8,9 +8,9 @@ starts with a cotangent that is zero except at position b of that axis. As long 
 separately, everything off the diagonal stays zero, and only the diagonal is computed: the array has shape [K, B, ...]
 instead of [B * K, B, ...]. An op that mixes positions, and has no rule for it, gets the full rows.
 
-Row index. Slices and paddings of that axis move positions: afterwards position p belongs to another row. If cotangents
-that were moved differently are added, as those of x[1:] and x[:-1], the batch keeps both terms: a band of a matrix
-instead of the matrix.
+Row index. Slicing and padding that axis moves positions: position p then belongs to another row. If cotangents that
+were moved differently are added, such as those of x[1:] and x[:-1], the batch keeps both terms: a band of a matrix
+instead of the whole matrix.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ block_diagonal_rules: dict[str, Callable[..., Any]] = {}
 
 
 LAZY_BYTES = 2**16
-"""Size in bytes from which an array is computed when it is read."""
+"""The size in bytes from which on an array becomes lazy: it is computed when it is read."""
 
 
 def is_worth_delaying(shape: Shape, dtype: np.dtype[Any], arrays: Sequence[Any]) -> bool:
-    """Whether a large array that is computed from these small ones should be a lazy array.
+    """Whether a large array that is computed from these small ones should be lazy.
 
-    The small ones are NumPy's, or values of a program that is being traced: its caller may compute the large one.
+    The small ones are NumPy arrays, or values of a program that is being traced, whose caller may compute the large
+    one.
     """
     kinds = {type(a.array if type(a) is Tensor else a) for a in arrays}
     if kinds == {np.ndarray}:
-        kinds = {type(a) for a in arrays}  # not for recorded tensors: the computation must be recorded
+        kinds = {type(a) for a in arrays}  # not for recorded tensors, because the computation must be recorded
     known = all(type(n) is int for n in shape)
     return known and kinds <= {np.ndarray, Symbolic} and dtype.itemsize * math.prod(shape) >= LAZY_BYTES
 
@@ -126,12 +127,12 @@ class Batched:
         return LazyArray((self.batch_size, *self.shape), self.dtype, arrays, rows_from([index for _, index in parts]))
 
     def mapped(self, function: Callable[[Any], Any]) -> Batched:
-        """The batch with a function applied to its arrays."""
+        """The batch, with a function applied to its arrays."""
         more = tuple([part.mapped(function) for part in self.more])
         return Batched(function(self.array), self.level, self.block_diagonal, self.row_index, more)
 
     def parts(self) -> list[Batched]:
-        """The terms of this sum, each with its own row index."""
+        """The terms of this sum, each with its row index."""
         return [Batched(self.array, self.level, True, self.row_index), *self.more] if self.more else [self]
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
@@ -184,10 +185,10 @@ register_namespace(Batched, batched_namespace)
 def apply(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Run a primitive on batched operands: by its block-diagonal rule, its batching rule, or row by row."""
     level = 0
-    for a in args:  # loops without generators (benchmark: hess)
+    for a in args:  # loops, not generators (benchmark: hess)
         if type(a) is Batched and a.level > level:
             level = a.level
-    if not level:  # a rule computes something from saved values only
+    if not level:  # a rule computes with saved values only
         return getattr(common_namespace(args), name)(*args, **attrs)
     batched = [type(a) is Batched and a.level == level for a in args]
     rows = [a for a in args if type(a) is Batched and a.level == level]
@@ -298,7 +299,7 @@ def _dtype(array: Any) -> Any:
 
 # -- the rule of every elementwise primitive -------------------------------------------------------------------------
 def elementwise_rule(name: str) -> Callable[..., Any]:
-    """Line the rows up: a batched operand of lower rank gets axes of length 1 after the hidden one."""
+    """Align rows: a batched operand of lower rank gets axes of length 1 after the hidden one."""
 
     def rule(xp: Any, size: int, batched: list[bool], *arrays: Any, **attrs: Any) -> Any:
         rank = max(
@@ -348,7 +349,7 @@ def elementwise_block_diagonal(name: str) -> Callable[..., Any]:
 def _operator(name: str, swapped: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         known = isinstance(other, (int, float, complex, np.ndarray, np.generic, Batched)) or hasattr(other, "uid")
-        if not known and not 0 < namespace_of(other).rank < batched_namespace.rank:  # nor an array of another engine
+        if not known and not 0 < namespace_of(other).rank < batched_namespace.rank:  # or an array of another engine
             return NotImplemented
         return apply(name, (other, self) if swapped else (self, other), {})
 

@@ -1,12 +1,12 @@
-"""Checks of values: indices inside of a tensor, divisors other than zero, labels among the classes.
+"""Checks of values: indices in range, divisors other than zero, labels that are classes.
 
 Eager code runs a check immediately. While a function is traced there are no values yet: the check becomes a node of the
-graph, and the compiled program returns, beside its results, the number of the first check that failed. The caller
-then raises the error, for which a second program computes the offending values (graph/checks.py).
+graph, and the compiled program also returns the number of the first check that failed. The caller then raises the
+error, for which another program computes the offending values (graph/checks.py).
 
-The node hands its value on, and what uses the value uses the node: where nothing does, the check is not made, as
-TensorFlow does not run an op that nothing needs. A check that fails on constants while a function is traced is left to
-the program, too: TensorFlow refuses such values when the op runs, which it may never do.
+The node returns the value that it checks, for the ops that use it: if there are none, the check is dropped, as
+TensorFlow does not run ops that nothing needs. If a check fails on constants while a function is traced, it is left to
+the program as well: TensorFlow raises such errors when the op runs, which it may never do.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from gradtape._src.devices import is_jax_array
 from gradtape._src.tensor import Tensor
 
 Interval = tuple[int, int]
-"""The smallest and the largest value that integers of the program may have."""
+"""The smallest and the largest possible value of integers in a program."""
 
 numbers = itertools.count(1)
 """The numbers of the checks of all programs."""
 
 
 class Rule(NamedTuple):
-    """What a check looks at, and the error that it raises.
+    """A check and its error.
 
-    fails       `fails(xp, *arrays, **params)`: true where the values are refused; `xp` is `numpy` or `jax.numpy`
+    fails       `fails(xp, *arrays, **params)`: true for values that fail; `xp` is `numpy` or `jax.numpy`
     error       `error(*arrays, **params)`: TensorFlow's error for NumPy arrays that fail
-    proved      `proved(*intervals, **params)`: whether intervals of the values are enough to know that it holds
-    always      whether it is made where nothing uses the value, and on a GPU, whose kernels leave most checks out in
-                TensorFlow: an assertion
-    needed      whether the op is there for the check alone: it raises where none can be made, in a user's own jax.jit
+    proved      `proved(*intervals, **params)`: whether intervals of the values prove that it holds
+    always      an assertion: it is made even if nothing uses the value, and on GPUs, whose kernels in TensorFlow omit
+                most checks
+    needed      whether the op exists only for the check: it raises if no check is possible, in a user's own jax.jit
     """
 
     fails: Callable[..., Any]
@@ -53,9 +53,9 @@ class Rule(NamedTuple):
 
 
 def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
-    """The first array, after a check of the values: now or, where they are not known, when the program runs.
+    """Check values, now or, if they are unknown, when the program runs; return the first array.
 
-    Whatever uses the array has to use what is returned, or the program leaves the check out.
+    Ops must use the array that is returned: otherwise the program drops the check.
     """
     first = arrays[0]
     if len(arrays) == 1 and type(first) is np.ndarray and current_graph() is None:  # the fast path of eager code
@@ -66,7 +66,7 @@ def verify(rule: Rule, *arrays: Any, **params: Any) -> Any:
     if any(type(a) is Symbolic for a in rows) or any(map(is_dimension, _leaves(params))):
         return _staged(rule, first, rows, params)
     if not rule.always and any(map(_is_on_accelerator, rows)):
-        return first  # as in a program there; a check would wait for the device
+        return first  # as in programs there; a check would wait for the device
     known = _values(rows, rule.needed)
     if known is None or not np.any(rule.fails(np, *known, **params)):
         return first
@@ -81,7 +81,7 @@ def _is_on_accelerator(array: Any) -> bool:
 
 
 def _values(arrays: Sequence[Any], needed: bool) -> list[Any] | None:
-    """The values of arrays, or None inside of a user's own jax.jit, where they have none and no check is made."""
+    """The values of arrays; None inside a user's own jax.jit, where they are unknown and no check is made."""
     try:
         return [np.asarray(a) for a in arrays]
     except TypeError:
@@ -96,7 +96,7 @@ def _values(arrays: Sequence[Any], needed: bool) -> list[Any] | None:
 
 
 def checked(rule: Rule, tensor: Tensor, *arrays: Any, **params: Any) -> Tensor:
-    """`verify` of a tensor of integers."""
+    """`verify` for an integer tensor."""
     array = verify(rule, tensor.array, *arrays, **params)
     return tensor if array is tensor.array else wrap(array)
 
@@ -106,10 +106,10 @@ def _leaves(params: dict[str, Any]) -> list[Any]:
 
 
 def _staged(rule: Rule, first: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The first array as the node of a check hands it on."""
+    """Add a check as a node of the graph; return the first array as its result."""
     graph = current_graph()
     if graph is None:
-        return first  # a value that has left its function: whatever uses it says so
+        return first  # a value out of scope: the ops that use it raise
     owned = tuple([graph.own(a) for a in arrays])
     output = Symbolic(graph, tuple(owned[0].shape), np.dtype(owned[0].dtype))
     if type(owned[0]) is Symbolic:
@@ -120,16 +120,16 @@ def _staged(rule: Rule, first: Any, arrays: Sequence[Any], params: dict[str, Any
 
 
 def _rewrapped(like: Any, array: Symbolic) -> Any:
-    """An array as what it was taken from: a batch of rows, a tensor."""
+    """Wrap an array in the kind of object that it was taken from: a batch, a tensor."""
     if type(like) is Batched:
         return Batched(_rewrapped(like.array, array.reshape(like.array.shape)), like.level)
     return wrap(array) if isinstance(like, Tensor) else array
 
 
 def _unbatched(arrays: tuple[Any, ...]) -> list[Any]:
-    """The arrays of an engine behind tensors and batches, all rows of a batch along leading axes.
+    """The arrays inside tensors and batches, with the rows of a batch along leading axes.
 
-    Rows of fewer axes than the others get axes of length 1, so that arrays of different batches broadcast.
+    Rows with fewer axes than others get axes of length 1, so that arrays of different batches broadcast.
     """
     if not any(hasattr(a, "array") for a in arrays):
         return list(arrays)
@@ -148,7 +148,7 @@ def _engine_array(value: Any, rank: int) -> Any:
 
 
 def _pass(xp: Any, *arrays: Any, **attrs: Any) -> Any:
-    """A check in a graph that is computed for its values alone."""
+    """The kernel of a check in a graph that is evaluated for its values alone: return the first array."""
     return arrays[0]
 
 
@@ -157,7 +157,7 @@ generic_kernels["check"] = _pass
 
 # -- assertions ------------------------------------------------------------------------------------------------------
 def require(condition: Any, data: Sequence[Any], summarize: int | None = None) -> None:
-    """Let the program that is being traced fail where a condition does not hold; the error shows the data.
+    """Add an assertion to the program that is being traced; its error shows the data.
 
     `data` are arrays and text, of which `summarize` elements are shown (3; a negative number: all).
     """

@@ -1,7 +1,7 @@
-"""A dimension without a number: an integer polynomial in variables such as d0, with quotients, remainders and maxima.
+"""Symbolic dimensions: integer polynomials in variables such as d0, with quotients, remainders and maxima.
 
-Two dimensions are equal if they are the same polynomial. A comparison has an answer where it follows from the smallest
-sizes that the variables can have, and raises an error otherwise.
+Two dimensions are equal if they are the same polynomial. A comparison is decided if it follows from the smallest
+possible sizes of the variables; otherwise it raises an error.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Monomial = tuple[Atom, ...]
 
 
 class UnknownDimensionError(Exception):
-    """Something cannot be traced while dimensions are unknown: for known ones it has to be traced anew."""
+    """Something cannot be traced with unknown dimensions: it has to be traced again for known ones."""
 
 
 class DimensionVariable(NamedTuple):
-    """A size that is not known yet: its name, and the least it can be."""
+    """An unknown size: its name, and its lower bound."""
 
     name: str
     least: int
@@ -35,7 +35,7 @@ class DimensionVariable(NamedTuple):
 
 
 class _Function(NamedTuple):
-    """A function of two sizes that is no polynomial."""
+    """A function of two sizes that is not a polynomial."""
 
     name: str
     left: Any
@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Dimension:
-    """A polynomial: coefficients by monomial. What turns out to be a number is an int, never a `Dimension`."""
+    """A polynomial: coefficients by monomial. A constant one is always an int, never a `Dimension`."""
 
     __slots__ = ("_hash", "terms")
 
@@ -149,7 +149,7 @@ class Dimension:
         raise UnknownDimensionError(f"The size of the dimension {self} is unknown while a function is traced.")
 
     def evaluated(self, sizes: Mapping[str, Any]) -> Any:
-        """The number, with these sizes of variables; a dimension where some are not among them."""
+        """The number for these sizes of variables; a dimension if some are missing."""
         total: Any = 0
         for monomial, count in self.terms.items():
             product: Any = count
@@ -159,7 +159,7 @@ class Dimension:
         return total
 
     def variables(self) -> Iterator[DimensionVariable]:
-        """The variables in it, each as often as it occurs."""
+        """The variables in it, with repetitions."""
         for monomial in self.terms:
             for atom in monomial:
                 if type(atom) is DimensionVariable:
@@ -169,7 +169,7 @@ class Dimension:
                         yield from side.variables() if type(side) is Dimension else ()
 
     def __str__(self) -> str:
-        """A Python expression."""
+        """The dimension as a Python expression."""
         return " + ".join([_text(monomial, count) for monomial, count in self.terms.items()]).replace("+ -", "- ")
 
     __repr__ = __str__
@@ -179,7 +179,7 @@ class Dimension:
 
 
 def variable(name: str, least: int = 1) -> Dimension:
-    """The dimension of this name: a size of at least `least`."""
+    """The dimension with this name: a size of at least `least`."""
     return Dimension({(DimensionVariable(name, least),): 1})
 
 
@@ -201,7 +201,7 @@ def minimum(a: Any, b: Any) -> Any:
 
 
 def bounds(value: Any) -> tuple[float, float]:
-    """The least and the most that a size can be."""
+    """The lower and the upper bound of a size."""
     if type(value) is not Dimension:
         return value, value
     low = high = 0.0
@@ -217,7 +217,7 @@ def bounds(value: Any) -> tuple[float, float]:
 
 
 def _product(x: float, y: float) -> float:
-    return 0.0 if x == 0 or y == 0 else x * y  # not nan for 0 times infinity
+    return 0.0 if x == 0 or y == 0 else x * y  # 0 times infinity is 0 here, not NaN
 
 
 def _bounds_of(atom: Atom) -> tuple[float, float]:
@@ -249,19 +249,19 @@ def _known_at_least(a: Any, b: Any) -> bool | None:
 
 
 Assume = Callable[[Dimension, bool], bool]
-"""A function that is told that a dimension is assumed to be at least 0, or to be below; whether it may be."""
+"""A function that assumes that a dimension is at least 0 (or below), and returns whether that is allowed."""
 
 _assume: list[Assume] = []
 _LARGE = 1 << 62
 
 
 def register_assume(assume: Assume) -> None:
-    """Where comparisons without an answer take the one that holds for large sizes, and a program checks it later."""
+    """Register `assume`: undecided comparisons take the result for large sizes, which the program checks later."""
     _assume.append(assume)
 
 
 def _assumed(difference: Dimension) -> bool | None:
-    """Whether a dimension is at least 0 for large sizes; None where that is no answer, or none is allowed."""
+    """Whether a dimension is at least 0 for large sizes; None if that is undecided, or assumptions are not allowed."""
     low, high = bounds(difference)
     answer: bool | None = high == float("inf")
     if answer == (low == float("-inf")):
@@ -270,7 +270,7 @@ def _assumed(difference: Dimension) -> bool | None:
 
 
 def _limit(difference: Dimension) -> bool | None:
-    """Whether a bounded dimension, such as min(8, n) - 1, is at least 0 for large sizes; None where it has no limit."""
+    """Whether a bounded dimension, such as min(8, n) - 1, is at least 0 for large sizes; None if it has no limit."""
     atoms = [atom for monomial in difference.terms for atom in monomial]
     if any(type(atom) is _Function and atom.name != "max" for atom in atoms):
         return None
@@ -286,12 +286,12 @@ _unequal: ContextVar[list[Dimension] | None] = ContextVar("gradtape_unequal_size
 
 
 def register_assume_equal(assume: Callable[[Any], bool]) -> None:
-    """Where sizes that depend on values are taken to be the same, and a program checks that their difference is 0."""
+    """Register `assume`: sizes that depend on values may be assumed equal, which the program checks."""
     _equal.append(assume)
 
 
 def is_same(a: Any, b: Any) -> bool:
-    """Whether two sizes are equal; of those that depend on values it is assumed, where that is allowed."""
+    """Whether two sizes are equal; if they depend on values this is assumed, where that is allowed."""
     if a == b:
         return True
     difference = a - b
@@ -307,9 +307,9 @@ def is_same(a: Any, b: Any) -> bool:
 
 
 def is_repeatable(n: Any, size: Any) -> bool:
-    """Whether an axis of n elements has this size or can be repeated to it, because it has one element.
+    """Whether an axis of n elements has this size or can be broadcast to it, because it has one element.
 
-    Where n depends on values and the size is known, either is assumed: it is a root of (n - 1) * (n - size).
+    If n depends on values and the size is known, either is assumed: n is a root of (n - 1) * (n - size).
     """
     if n == 1 or n == size:
         return True
@@ -320,7 +320,7 @@ def is_repeatable(n: Any, size: Any) -> bool:
 
 
 def depends_on_values(size: Any) -> bool:
-    """Whether only a running program can tell a size, which may be 0."""
+    """Whether a size depends on values, so that it may be 0."""
     return type(size) is Dimension and any(v.least == 0 for v in size.variables())
 
 
@@ -333,22 +333,22 @@ def _taken_as_same(a: Any, b: Any) -> bool:
 
 
 def assume_same(pairs: Sequence[tuple[Any, Any]]) -> bool:
-    """Assume that the sizes of each pair are equal; whether that is allowed."""
+    """Assume that the sizes of each pair are equal; return whether that is allowed."""
     return all(any(assume(a - b) for assume in _equal) for a, b in pairs)
 
 
 def collecting_pairs(pairs: list[tuple[Any, Any]]) -> setting[list[tuple[Any, Any]] | None]:
-    """Within the block sizes that are taken to be equal go to this list, and nothing checks them yet."""
+    """Context in which sizes that are assumed to be equal are added to this list instead of being checked."""
     return setting(_collected, pairs)
 
 
 def collecting_unequal(differences: list[Dimension]) -> setting[list[Dimension] | None]:
-    """Within the block differences of sizes that are not known to be equal go to this list."""
+    """Context in which differences of sizes that are not known to be equal are added to this list."""
     return setting(_unequal, differences)
 
 
 def root(difference: Dimension) -> tuple[str, int] | None:
-    """The name and the size of the one variable for which a difference is 0, where it is linear in it."""
+    """The variable and its size for which a difference is 0, if the difference is linear in one variable."""
     names = {variable.name for variable in difference.variables()}
     if len(names) != 1:
         return None
@@ -363,7 +363,7 @@ def _undecided(statement: str) -> UnknownDimensionError:
 
 
 def _terms(value: Any) -> Mapping[Monomial, int] | None:
-    """The polynomial of a size; None for what is none."""
+    """The polynomial of a size; None for other values."""
     if type(value) is Dimension:
         return value.terms
     try:
@@ -374,7 +374,7 @@ def _terms(value: Any) -> Mapping[Monomial, int] | None:
 
 
 def _simplest(terms: dict[Monomial, int]) -> Any:
-    """An int where nothing is unknown, otherwise a dimension whose terms are in a fixed order."""
+    """An int if nothing is unknown, otherwise a dimension whose terms are in canonical order."""
     left = {monomial: count for monomial, count in terms.items() if count}
     if not left.keys() - {()}:
         return left.get((), 0)
@@ -386,7 +386,7 @@ def _of_atom(atom: Atom) -> Dimension:
 
 
 def _divided(a: Any, b: Any) -> tuple[Any, Any]:
-    """Quotient and remainder: exact for the terms that the divisor divides, and atoms for what is left."""
+    """Quotient and remainder: exact for the terms that the divisor divides, atoms for the rest."""
     divisor = _terms(b)
     if not divisor:
         raise ZeroDivisionError("division by zero")
@@ -407,7 +407,7 @@ def _divided(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _exact(monomial: Monomial, count: int, divisor: Mapping[Monomial, int]) -> Any:
-    """The quotient of a term and a divisor of one term; None if there is a remainder."""
+    """The quotient of a term and a divisor with one term; None if there is a remainder."""
     if len(divisor) != 1:
         return None
     ((atoms, number),) = divisor.items()

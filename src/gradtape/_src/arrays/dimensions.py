@@ -1,7 +1,7 @@
-"""Dimensions that are not known while a function is traced: variables such as d0, and expressions in them.
+"""Unknown dimensions while a function is traced: variables such as d0, and expressions of them.
 
-Shapes of symbolic arrays hold a `Dimension` where others hold ints, and so do the static arguments of nodes, where a
-shape is one. When a program is made for certain sizes they are evaluated: nothing of them is left in the program.
+Shapes of symbolic arrays may contain a `Dimension` instead of an int, and so may static arguments of nodes. When a
+program is made for certain sizes, they are evaluated: the program contains none.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from gradtape._src.interrupts import is_interrupt
 from gradtape._src.shape import unknown_kinds
 
 Sizes = tuple[tuple[str, Any], ...]
-"""The size of each variable, by its name: an int or, where a program is a part of another one, a dimension of that."""
+"""The size of each variable, by name: an int or, if a program is inlined into another one, a dimension of that."""
 
 _kinds = unknown_kinds
-"""The classes of dimensions: ours and, while a program is exported, JAX's."""
+"""The classes of symbolic dimensions: ours and, while a program is exported, JAX's."""
 
 _kinds.add(Dimension)
 
 
 def register_kind(kind: type) -> None:
-    """Declare that instances of a class are dimensions without a number, too."""
+    """Register a class of symbolic dimensions."""
     _kinds.add(kind)
 
 
 def is_dimension(value: Any) -> bool:
-    """Whether this is a dimension without a number."""
+    """Whether this is a symbolic dimension."""
     return type(value) in _kinds
 
 
@@ -50,12 +50,12 @@ def is_known_shape(shape: Sequence[Any]) -> bool:
 
 
 def contains_dimension(values: Iterable[Any]) -> bool:
-    """Whether there is a dimension without a number among static arguments, also within tuples and slices."""
+    """Whether static arguments contain a symbolic dimension, also within tuples and slices."""
     return next(dimensions_in(values), None) is not None
 
 
 def dimensions_in(values: Iterable[Any]) -> Iterator[Any]:
-    """The dimensions without a number among static arguments, also within tuples and slices."""
+    """The symbolic dimensions among static arguments, also within tuples and slices."""
     for value in values:
         if isinstance(value, (tuple, list)):
             yield from dimensions_in(value)
@@ -66,13 +66,13 @@ def dimensions_in(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def variables_in(values: Iterable[Any]) -> dict[str, DimensionVariable]:
-    """The variables in the dimensions among static arguments, by their names."""
+    """The variables of the dimensions among static arguments, by name."""
     return {v.name: v for n in dimensions_in(values) if type(n) is Dimension for v in n.variables()}
 
 
 @functools.cache
 def variable(name: str) -> Any:
-    """The dimension of this name: a size of at least 1."""
+    """The dimension with this name: a size of at least 1."""
     return _variable(name)
 
 
@@ -80,25 +80,25 @@ _dynamic_names = itertools.count()
 
 
 def dynamic_variable() -> Any:
-    """A new dimension that a running program finds out: a size that depends on values, and may be 0."""
+    """A new dimension that only the running program knows: a size that depends on values, and may be 0."""
     return _variable(f"n{next(_dynamic_names)}", least=0)
 
 
 class DynamicSize:
-    """Stands in an inferred shape for a size that depends on values; the same one for the same size."""
+    """A placeholder in an inferred shape for a size that depends on values; equal sizes share one."""
 
 
 class DynamicSizeError(Exception):
-    """A size that depends on values is not what a trace has assumed: the call has to run eagerly."""
+    """A size that depends on values differs from what the trace has assumed: the call has to run eagerly."""
 
 
 class DynamicOpError(DynamicSizeError):
-    """What a kernel says of sizes that depend on values: eager code has better words for it."""
+    """A kernel has rejected sizes that depend on values: eager execution raises a better error."""
 
 
 # -- numbers instead of dimensions -----------------------------------------------------------------------------------
 def evaluated(value: Any, sizes: Mapping[str, Any]) -> Any:
-    """A static argument with numbers for its dimensions; programs in it with numbers for theirs."""
+    """A static argument with numbers for its dimensions, including those of programs inside it."""
     kind = type(value)
     if kind is Dimension:
         return value.evaluated(sizes)
@@ -112,23 +112,23 @@ def evaluated(value: Any, sizes: Mapping[str, Any]) -> Any:
 
 
 def sized(shape: Sequence[Any], sizes: Sizes) -> tuple[Any, ...]:
-    """A shape with these sizes for its dimensions; as it is where there are none."""
+    """A shape with these sizes for its dimensions; unchanged if it has none."""
     return evaluated(tuple(shape), dict(sizes)) if sizes else tuple(shape)
 
 
-# -- values of which the dimensions are known ------------------------------------------------------------------------
+# -- values with known dimensions ------------------------------------------------------------------------------------
 _ARITHMETIC = {"add", "subtract", "multiply", "floor_divide", "mod", "negative", "sum", "prod", "cumsum"}
 _SHAPING = {"identity", "stop_gradient", "reshape", "transpose", "broadcast_to", "concatenate", "stack", "unstack"}
 _LOOKUPS = {"getitem", "split", "take", "gather_nd", "flip", "pad", "maximum", "minimum"}
 _CASTS = {"astype", "discrete_cast"}
-_REDUCTIONS = {"sum": np.add.reduce, "prod": np.multiply.reduce}  # kernels choose a dtype to add up in
+_REDUCTIONS = {"sum": np.add.reduce, "prod": np.multiply.reduce}  # kernels choose another dtype for sums
 _FOLLOWED = frozenset(_ARITHMETIC | _SHAPING | _LOOKUPS | _CASTS)
 
 
 def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: Any) -> Any:
-    """What a function does to integers that are dimensions: `tf.shape(x)[0] * 2` can be a part of a shape again.
+    """The result of a function on integers that are dimensions: `tf.shape(x)[0] * 2` can be part of a shape again.
 
-    None where they are no integers any more, or where only the running program can tell.
+    None if the result is not an integer, or only the running program knows it.
     """
     if name not in _FOLLOWED or not any(getattr(a, "extents", None) is not None for a in args):
         return None
@@ -144,14 +144,14 @@ def followed(name: str, args: Sequence[Any], attrs: Mapping[str, Any], kernel: A
         if name in _REDUCTIONS:
             return np.asarray(_REDUCTIONS[name](*values, **attrs), object)
         return kernel(*values, **attrs)
-    except Exception as error:  # a comparison that has no answer yet: the program will have one
+    except Exception as error:  # an undecided comparison, which the program will decide
         if is_interrupt(error):
             raise
         return None
 
 
 def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
-    """The shape of an elementwise function of arrays of these shapes; ValueError where they do not fit."""
+    """The broadcast of these shapes; ValueError if they are incompatible."""
     if all(map(is_known_shape, shapes)):
         return np.broadcast_shapes(*map(tuple, shapes))
     rank = max(map(len, shapes))
@@ -168,12 +168,12 @@ def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two shapes are the same; sizes that depend on values are assumed to be, and the program checks it."""
+    """Whether two shapes are equal; sizes that depend on values are assumed equal, which the program checks."""
     return a == b or (len(a) == len(b) and all(map(is_same, a, b)))
 
 
 def extents_of(shape: Sequence[Any]) -> np.ndarray:
-    """A shape as an array whose elements may be dimensions."""
+    """A shape as an array, whose elements may be dimensions."""
     array = np.empty(len(shape), object)
     array[:] = shape
     return array

@@ -1,8 +1,8 @@
-"""Ops between programs: what XLA has no place for, and a graph in a file has.
+"""Ops between programs: what XLA cannot compile, but a graph in a file can contain.
 
 A function that is saved may use strings, tables, and shapes that depend on values. While it is traced for a file, an op
-that only eager execution can do becomes a node of the graph, and its results are inputs of the program after it. The
-code that finds that it needs eager execution calls `in_graph` with its name and its arguments.
+that needs eager execution becomes a node of the graph, and its results are inputs of the program after it. Such an op
+calls `in_graph` with its name and its arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class NeedsEagerError(BaseException):
-    """A function that is being traced does something that only works eagerly: it will run eagerly.
+    """A function that is being traced needs eager execution, and will run eagerly.
 
     Not an Exception, so that code of the user, or of Keras, that catches errors does not catch it. `reason` is the
     error for a function that must not run eagerly (`jit_compile=True`).
@@ -33,28 +33,28 @@ _rules: dict[str, Callable[..., Any]] = {}
 
 
 def register_rule(name: str, rule: Callable[..., Any]) -> None:
-    """Register `rule(collector, *args, **kwargs)`, which adds ops and returns what the function of this name would."""
+    """Register `rule(collector, *args, **kwargs)`, which adds ops and returns the results of the function."""
     _rules[name] = rule
 
 
 _collector: ContextVar[Any] = ContextVar("gradtape_graph_ops", default=None)
 collector: Callable[[], Any] = _collector.get
-"""What collects the ops of the function that is traced for a file; None if there is none."""
+"""The collector of ops of the function that is traced for a file; None if there is none."""
 
 
 def collecting(target: Any) -> setting[Any]:
-    """Within the block functions are traced for a file, and their ops go to this collector."""
+    """Context in which functions are traced for a file, and their ops are added to this collector."""
     return setting(_collector, target)
 
 
 OnHost = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any], BaseException, bool], Any]
-"""What adds a function to a graph that runs on NumPy, as one node which calls it; it raises the error if it cannot."""
+"""Adds a function as one node to a graph that runs on NumPy; raises the given error if that is impossible."""
 
 _on_host: list[OnHost] = []
 
 
 def register_on_host(on_host: OnHost) -> None:
-    """Register what adds a function to a graph as a call of it."""
+    """Register the function that adds a call as a node of a graph."""
     _on_host.append(on_host)
 
 
@@ -66,9 +66,9 @@ def in_graph(
     function: Callable[..., Any] | None = None,
     changes: bool = False,
 ) -> Any:
-    """A function as ops of the graph in a file or, where no file is made, as a call of it; the error otherwise.
+    """Add a function to the graph: as ops if it is traced for a file, else as a call; otherwise raise the error.
 
-    `changes`: the function returns nothing, and is called for what it changes.
+    With `changes` the function is called for its side effects, and returns nothing.
     """
     target = _collector.get()
     if target is None and function is not None:
@@ -80,14 +80,14 @@ def in_graph(
 
 
 def raise_for_call(error: TypeError) -> None:
-    """Raise the error of arguments that do not fit as one of the call, not of the function behind it."""
+    """Raise the error of invalid arguments as one of the call, not of the function behind it."""
     if error.__traceback__ is not None and error.__traceback__.tb_next is None:
         raise TypeError(*error.args) from None
 
 
 def kept_in_graph(name: str, changes: bool = False) -> Callable[[_F], _F]:
-    """Let a function that needs eager execution be ops of the graph in a file, by the rule of this name, and a call of
-    it in graphs that run on NumPy.
+    """Decorate a function that needs eager execution: in a graph for a file it becomes ops, by the rule with this name;
+    in graphs that run on NumPy, a call.
     """
 
     def decorate(function: _F) -> _F:

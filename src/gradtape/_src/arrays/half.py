@@ -1,4 +1,4 @@
-"""float16 and bfloat16: whatever adds up or multiplies many numbers does so in float32, and rounds once at the end."""
+"""float16 and bfloat16: sums and products of many elements are computed in float32 and rounded once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 Array = Any
 
 HALF = frozenset({"e", "E"})
-"""NumPy's letters for float16 and bfloat16."""
+"""NumPy's dtype characters of float16 and bfloat16."""
 
 FLOAT32 = np.dtype(np.float32)
 _WIDEST = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
@@ -23,23 +23,23 @@ def is_half(dtype: Any) -> bool:
 
 
 def sum_dtype(dtype: Any) -> Any:
-    """The dtype to add up in: float32 for float16 and bfloat16, every other one itself."""
+    """The dtype of a sum: float32 for float16 and bfloat16, otherwise the dtype itself."""
     return FLOAT32 if dtype.char in HALF else dtype
 
 
 def mean_dtype(dtype: Any) -> Any:
-    """The dtype to add up in before dividing by a count: of integers the widest of their kind, as in TensorFlow."""
+    """The dtype of the sum in a mean: for integers, the widest of their kind, as in TensorFlow."""
     return _WIDEST.get(dtype.kind) or sum_dtype(dtype)
 
 
 def widened(x: Array) -> Array:
-    """A half-precision array as float32; anything else as it is."""
+    """A half-precision array as float32; any other array unchanged."""
     dtype = getattr(x, "dtype", None)
     return x if dtype is None or dtype.char not in HALF else x.astype(FLOAT32)
 
 
 def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a kernel of either engine compute half-precision operands in float32; its first operand names the dtype."""
+    """Make a kernel compute half-precision operands in float32; its first operand determines the dtype."""
 
     @wraps(kernel)
     def call(x: Array, *others: Array, **attrs: Any) -> Any:
@@ -53,7 +53,7 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def generic_in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a kernel that is written over a namespace, for every engine."""
+    """`in_float32` for a generic kernel over `xp`."""
 
     @wraps(kernel)
     def call(xp: Any, *arrays: Array, **attrs: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Matrices that kernels refuse: singular ones, those that are not positive definite, or not finite.
+"""Matrices that kernels reject: singular, not positive definite, or not finite ones.
 
-A kernel of the NumPy engine raises. In a compiled program the refusal is a check (arrays/checks.py), and the kernel of
-the XLA engine says where it failed.
+A kernel of the NumPy engine raises. In a compiled program the rejection is a check (arrays/checks.py), and the kernel
+of the XLA engine returns where it failed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = Any
 
 
 def _refusal(message: str, op: str, which: str = "") -> tuple[int, Rule]:
-    """The check of a kernel that refuses some matrices: `failed` is one boolean for each of them, or for all."""
+    """The check of a kernel that rejects matrices: `failed` is one boolean for each of them, or for all."""
 
     def error(failed: Array) -> Exception:
         position = np.argwhere(failed)[0].tolist()
@@ -29,7 +29,7 @@ def _refusal(message: str, op: str, which: str = "") -> tuple[int, Rule]:
 
 _NOT_SUCCESSFUL = "decomposition was not successful. The input might not be valid."
 refusals: dict[str, tuple[int, Rule]] = {}
-"""The check of each kernel, by number and rule."""
+"""The number and the rule of each kernel's check."""
 
 refusals["inv"] = _refusal("Input is not invertible.", "MatrixInverse", "singular")
 refusals["solve"] = _refusal("Input matrix is not invertible.", "MatrixSolve", "singular")

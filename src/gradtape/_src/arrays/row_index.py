@@ -26,7 +26,7 @@ class RowIndex:
 
     @staticmethod
     def each(size: int) -> RowIndex:
-        """Position p belongs to row p."""
+        """The row index in which position p belongs to row p."""
         return RowIndex(size, np.arange(1, size + 1))
 
     @cached_property
@@ -50,7 +50,7 @@ class RowIndex:
         return slice(start, start + (length - 1) * (positions + 1) + 1, positions + 1) if length else None
 
     def moved(self, how: Callable[[np.ndarray], np.ndarray]) -> RowIndex:
-        """The row index after positions were moved; `how` applies the same move to an array [positions]."""
+        """The row index after positions were moved; `how` moves them in an array [positions]."""
         return RowIndex(self.size, how(self.of))
 
     def joined(self, other: RowIndex) -> RowIndex | None:

@@ -1,9 +1,9 @@
-"""The global seed of `tf.random.set_seed`, and what ops and input pipelines derive from it.
+"""The global seed of `tf.random.set_seed`, and the seeds that ops and input pipelines derive from it.
 
-An op reads the stream of two seeds, the global one and its own, and reads on where it stopped. What counts as one op is
-what does so in TensorFlow: in eager code all calls with the same seeds and dtypes, in a function each place that draws,
-for as long as its trace lives. Ops without a seed get one: in eager code the next of a random sequence, in a function
-their number. `set_seed` takes all of them back to the start.
+An op reads a stream, which the global seed and its own one determine, and continues where it stopped. An op is the same
+as in TensorFlow: in eager code, all calls with the same seeds and dtypes; in a function, each place that draws, as long
+as its trace lives. Ops without a seed get one: in eager code the next of a random sequence, in a function their number.
+`set_seed` restarts all of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gradtape._src import forks
 from gradtape._src.arrays.numpy.random import stream_of
 from gradtape._src.interrupts import setting
 
-_DEFAULT_SEED = 87654321  # what stands for the global seed when only an op has one, as in TensorFlow
+_DEFAULT_SEED = 87654321  # the global seed if only an op has a seed, as in TensorFlow
 _LARGEST = 2**31 - 1
 
 Pair = tuple[int, int]
 
 
 def pair_of(seed: Any, op_seed: Any) -> Pair | None:
-    """The seeds of one op, from the global one and its own, which may be both. None: no seed anywhere."""
+    """The seeds of one op, from the global one and its own; None if there is neither."""
     if type(op_seed) is tuple:
         return op_seed
     if seed is None and op_seed is None:
@@ -39,9 +39,9 @@ def pair_of(seed: Any, op_seed: Any) -> Pair | None:
 
 
 def _truncated(seed: Any, word: str) -> int:
-    if isinstance(seed, (str, bytes)):  # TensorFlow takes it, and fails when it is used
+    if isinstance(seed, (str, bytes)):  # TensorFlow accepts it, and fails when it is used
         raise TypeError(f"Expected int for argument '{word}' not {seed!r}. A seed must be a number.")
-    rest = seed % _LARGEST  # of a fraction, too, which is cut off afterwards
+    rest = seed % _LARGEST  # for fractions as well, which are truncated afterwards
     try:
         return int(rest)
     except (ValueError, OverflowError):
@@ -49,28 +49,28 @@ def _truncated(seed: Any, word: str) -> int:
 
 
 def start_of(pair: Pair | None) -> tuple[int, int]:
-    """The key of an op's stream, and the counter that it starts from: any where there is no seed."""
+    """The key of an op's stream, and its first counter; random ones without a seed."""
     if pair is None:
         return int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little") << 64
     return pair[0], pair[1] << 64
 
 
 class Seeds:
-    """The global seed, and how far each op of eager code has read its stream."""
+    """The global seed, and the position of each eager op in its stream."""
 
     def __init__(self) -> None:
         self._lock = forks.lock()
         self.seed: Any = None
         self._ops: Any = None  # TensorFlow's sequence of seeds for ops without one: that of Python's generator
         self._positions: dict[tuple[Any, ...], int] = {}
-        self._others: WeakValueDictionary[int, Any] = WeakValueDictionary()  # what else `set` takes back to the start
+        self._others: WeakValueDictionary[int, Any] = WeakValueDictionary()  # other streams that `set` restarts
 
     def set(self, seed: Any) -> None:
-        from random import Random  # not at the top: most programs start without it (import time)
+        from random import Random  # imported here, because most programs start without it (import time)
 
         try:
             ops = Random(seed)
-        except TypeError:  # a number of NumPy's
+        except TypeError:  # a NumPy number
             ops = Random(int(np.array(seed)))
         with self._lock:
             self.seed, self._ops = seed, ops
@@ -80,16 +80,16 @@ class Seeds:
             other.restart()
 
     def restart_with(self, other: Any) -> None:
-        """Call `other.restart()` whenever a seed is set, for as long as it exists."""
+        """Call `other.restart()` whenever a seed is set, as long as it exists."""
         self._others[id(other)] = other
 
     def state(self) -> Any:
-        """How far everything has been read, for `restore`."""
+        """The positions of all streams, for `restore`."""
         with self._lock:
             return self.seed, None if self._ops is None else self._ops.getstate(), dict(self._positions)
 
     def restore(self, state: Any) -> None:
-        """Go back to a state."""
+        """Restore a state."""
         with self._lock:
             self.seed, ops, positions = state
             if ops is not None:
@@ -97,7 +97,7 @@ class Seeds:
             self._positions = dict(positions)
 
     def pair(self, op_seed: Any) -> Pair | None:
-        """The seeds of one op: the global one, and the op's own or the next of a sequence. None: no seed anywhere."""
+        """The seeds of one op: the global one, and its own or the next of a sequence; None without any seed."""
         with self._lock:
             seed = self.seed
             if op_seed is None and seed is not None:
@@ -105,13 +105,13 @@ class Seeds:
         return pair_of(seed, op_seed)
 
     def stream(self, op: Any, op_seed: Any, blocks: int) -> Any:
-        """The stream of an op that may read so many blocks; `op` says all that makes it another one."""
+        """The stream of an op that may read this number of blocks; `op` identifies the op."""
         run = _run.get()
         if run is not None:
             return run.stream(op, op_seed, blocks)
         pair = self.pair(op_seed)
         key, counter = start_of(pair)
-        if op_seed is None:  # a new seed for every call: nothing to read on from
+        if op_seed is None:  # a new seed for every call: there is no position
             return stream_of(key, counter)
         with self._lock:
             position = self._positions.get((op, pair), 0)
@@ -128,10 +128,10 @@ def global_seed() -> Any:
 
 
 class OpStreams:
-    """How far the ops of a function that runs eagerly have read.
+    """The streams of the ops in a function that runs eagerly.
 
-    Each place in the code that draws is an op, as it is in a trace: also when a loop comes to it several times.
-    `beside_trace`: other calls of the function run a trace, whose ops read the same streams from the start; these read
+    Each place in the code that draws is an op, as in a trace, even if a loop reaches it several times. With
+    `beside_trace`, other calls of the function run a trace, whose ops read the same streams from the start; these read
     the second half.
     """
 
@@ -158,7 +158,7 @@ class OpStreams:
         return stream_of(key, counter)
 
     def at(self, place: Any, op_seed: Any, blocks: int) -> Any:
-        """The stream of the op at a place."""
+        """The stream of the op at a place in the code."""
         if op_seed is None and self.seed is not None:
             with self._lock:
                 op_seed = self._numbers.setdefault(place, len(self._numbers))
@@ -166,7 +166,7 @@ class OpStreams:
 
 
 class _Run:
-    """One call of such a function, by the code that entered it."""
+    """One call of such a function, with its code."""
 
     def __init__(self, streams: OpStreams, code: CodeType) -> None:
         self._streams, self._code = streams, code
@@ -184,12 +184,12 @@ _run: ContextVar[_Run | None] = ContextVar("gradtape_random_ops", default=None)
 
 
 def drawing_from(streams: OpStreams) -> setting[_Run | None]:
-    """Within the block eager code is a function with these streams, or a part of one that is running."""
+    """Context in which eager code belongs to a function with these streams."""
     return setting(_run, _run.get() or _Run(streams, sys._getframe(1).f_code))
 
 
 def with_streams(function: Callable[[Any], Any], streams: OpStreams) -> Callable[[Any], Any]:
-    """A function that is called for many elements, each time as within `drawing_from` these streams."""
+    """A function that is called for many elements, each time with these streams."""
     current, switch = _run.get, _run.set
 
     def drawing(element: Any) -> Any:
@@ -206,4 +206,4 @@ def with_streams(function: Callable[[Any], Any], streams: OpStreams) -> Callable
 
 
 rows_drawn: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("gradtape_rows_drawn", default=())
-"""The level and the number of rows of each vectorized_map around: each row draws numbers of its own."""
+"""The level and the number of rows of each enclosing vectorized_map: each row draws its own numbers."""

@@ -1,11 +1,11 @@
-"""Symbolic arrays: values that a compiled program will compute, and the graph that says how.
+"""Symbolic arrays: values that a compiled program will compute, and the graph that defines them.
 
-While a function is traced its arguments are symbolic: they have a shape and a dtype and no values. Every function of
-a namespace that receives one adds a node with its name to the graph; a program replays the nodes on arrays. NumPy
-computes everything that does not depend on a symbolic array while tracing; it is a constant of the program.
+While a function is traced its arguments are symbolic: they have a shape and a dtype, and no values. Every function of a
+namespace that receives one adds a node with its name to the graph; a program replays the nodes on arrays. NumPy
+computes everything that does not depend on a symbolic array while tracing; the result is a constant of the program.
 
-A graph takes what it needs from outside as inputs: variables, arrays, and values of the outer graph or of the program
-whose derivative it is. So a closure may refer to a symbolic value, and no tracer leaks.
+A graph captures values from outside as inputs: variables, arrays, and values of the outer graph or of the primal graph
+whose derivative it computes. So a closure may refer to a symbolic value, and no tracer leaks.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from gradtape._src.memory import LazyArray
 Shape = tuple[int, ...]
 
 _LITERAL_BYTES = 2**13
-"""Arrays up to this size are constants of the program; larger ones are passed to it in every call.
+"""Arrays up to this size are constants of the program; larger ones are inputs of every call.
 
-An argument costs as much as an op (benchmark: rnn). But XLA computes with large constants while it compiles, and keeps
-results that take longer to read than to make (benchmark: hess).
+An input costs as much as an op (benchmark: rnn). But XLA folds large constants while it compiles, and stores results
+that take longer to read than to compute (benchmark: hess).
 """
 
 
 class Node(NamedTuple):
-    """One call of a namespace's function: arguments are symbolic, arrays or numbers; attrs are static."""
+    """One call of a namespace's function: args are symbolic arrays, arrays or numbers; attrs are static."""
 
     name: str
     args: tuple[Any, ...]
@@ -55,7 +55,7 @@ class Node(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """Where an input of a graph comes from.
+    """The source of an input of a graph.
 
     kind is "argument" (value: None), "variable" (the variable), "array" (an array of any engine, or a symbolic one of
     another graph) or "per_call" (a function that makes a new array for each call).
@@ -67,11 +67,10 @@ class Feed(NamedTuple):
 
 
 class Symbolic:
-    """A value of a graph: shape and dtype now, numbers when the program runs.
+    """A value of a graph: shape and dtype now, elements when the program runs.
 
-    Where dimensions are unknown `shape` holds a `Dimension` for each, and `extents` says of integers that were
-    computed from them what they are in terms of them. `lazy` is the lazy array of a large value that is computed from
-    small ones.
+    Unknown sizes in `shape` are `Dimension`s. `extents` are the values of integers that were computed from dimensions,
+    as expressions of these. `lazy` is the lazy array of a large value that is computed from small ones.
     """
 
     __slots__ = ("dtype", "extents", "graph", "lazy", "shape")
@@ -110,12 +109,12 @@ class Symbolic:
         return call("transpose", (self,), {"perm": tuple(reversed(range(self.ndim)))})
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """The value in another dtype, by NumPy's name for it."""
+        """The array cast to another dtype, under NumPy's name."""
         dtype = np.dtype(dtype)
         return self if dtype == self.dtype else call("astype", (self,), {"dtype": dtype, "source": self.dtype})
 
     def reshape(self, *shape: Any) -> Any:
-        """The value in another shape, by NumPy's name for it."""
+        """The array in another shape, under NumPy's name."""
         wanted = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
         if -1 in wanted:
             known = 1
@@ -147,27 +146,27 @@ class Symbolic:
 
 def is_known(array: Any) -> bool:
     """Whether the values of an array are known; otherwise checks of values are skipped."""
-    while hasattr(array, "array"):  # a tensor, a batch
+    while hasattr(array, "array"):  # a tensor or a batch
         array = array.array
     return type(array) is not Symbolic
 
 
 _eager_function: ContextVar[bool] = ContextVar("gradtape_eager_function", default=False)
 inside_eager_function: Callable[[], bool] = _eager_function.get
-"""Whether the code is that of a tf.function which runs eagerly, because it cannot be compiled."""
+"""Whether the code belongs to a tf.function that runs eagerly, because it cannot be compiled."""
 
 
 def running_eagerly() -> setting[bool]:
-    """Around the code of such a function."""
+    """Context for the code of such a function."""
     return setting(_eager_function, True)
 
 
 class FollowConstantsError(BaseException):
-    """The function differentiates with respect to one of its constants: trace it again with a tape that tracks them."""
+    """The function differentiates by one of its constants: trace it again with a tape that tracks constants."""
 
 
 def only_eager(reason: Exception) -> BaseException:
-    """The error for code that needs a value while it is traced; the function may then run eagerly."""
+    """The error for code that needs a value while it is traced: in a trace, the function may then run eagerly."""
     return reason if current_graph() is None else NeedsEagerError(reason)
 
 
@@ -189,12 +188,12 @@ class VariableState:
 
     def __init__(self, variable: Any, reading: Any) -> None:
         self.variable, self.reading = variable, reading
-        self.read = reading.array  # what it is when the program starts
+        self.read = reading.array  # its value when the program starts
         self.assigned = False
 
 
 class Repeated:
-    """What the random ops of an iteration of a loop have read, in the order in which they come."""
+    """The states of the random ops in an unrolled loop, in order, which its iterations share."""
 
     __slots__ = ("next", "states")
 
@@ -204,7 +203,7 @@ class Repeated:
 
 
 def _can_move(node: Node) -> bool:
-    """Whether a node may run before a callback that it comes after: it calls nothing, and checks nothing."""
+    """Whether a node may move before a callback that precedes it: it has no callbacks and no checks."""
     values = [v for value in node.attrs.values() for v in (value if isinstance(value, tuple) else (value,))]
     programs = [v for v in values if hasattr(v, "has_effects")]
     return not (
@@ -216,28 +215,28 @@ def _can_move(node: Node) -> bool:
 
 
 class Graph:
-    """A program in the making: nodes in order, and inputs as they are found to be needed.
+    """A program under construction: nodes in order, and inputs that are added when they are needed.
 
-    outer   the graph in which this one is a branch or the body of a loop: whose values it may use
+    outer   the graph in which this one is a branch or a loop body, and whose values it may use
     primal  the graph whose derivative this one computes: the values that it takes from there are the residuals
-    iteration  in the body of a loop, the number of the iteration
-    polymorphic  whether there are dimensions without a number among the shapes
-    variable_params  by uid, what stands for the variables among the arguments; a call says which they are
-    also_captured  which of these the code reaches in another way, too: the program is for these variables only
-    root    the graph in which all this is, in the end
+    iteration  in a loop body, the index of the iteration
+    polymorphic  whether shapes have unknown dimensions
+    variable_params  by uid, the stand-ins for variables among the arguments, which each call supplies
+    also_captured  uids of these that the code also reaches in another way: the program is only for these variables
+    root    the outermost graph
     seed    the global seed when the trace began
-    scopes  how often each name scope was opened (shared with the graphs inside)
-    repeated  the random ops of a loop that is written out: the same ones in each iteration
-    op_seeds  how many random ops there are that have no seed of their own: the next one's
+    scopes  how often each name scope was opened (shared with inner graphs)
+    repeated  the random ops of an unrolled loop, which its iterations share
+    op_seeds  the number of random ops without a seed, which is the seed of the next one
     replicas  the replicas of a strategy whose nodes are in it, if any: see `graph/lanes.py`
-    executor (of the root) what runs its programs where their arguments are NumPy arrays: "xla", "numpy", or "auto"
-    dynamic_sizes (of the root) by name, the dimensions that the running program finds out, and the values that they are
-    static  (of the root) whether there must be none of these, because XLA has to compile it
-    is_only_for_numpy (of the root) whether it has what XLA has not: strings, ops that only eager code has
-    transient (of the root) whether it holds what is true during this call only: the program is not kept
-    assumes (of the root) whether the program checks sizes; a call that fails such a check runs eagerly
-    first_effect (of the root) how many of its nodes come before the first callback, which must not happen twice
-    tracks_constants  whether the tape also has what depends on nothing but constants that were made inside
+    executor (of the root) what runs its programs on NumPy arrays: "xla", "numpy", or "auto"
+    dynamic_sizes (of the root) by name, the dimensions that depend on values, and these values
+    static  (of the root) whether dynamic sizes are forbidden, because XLA has to compile it
+    is_only_for_numpy (of the root) whether it has strings or eager ops, which XLA cannot run
+    transient (of the root) whether it is valid for this call only: the program is not cached
+    assumes (of the root) whether the program checks assumed sizes; if such a check fails, the call runs eagerly
+    first_effect (of the root) the number of nodes before the first callback, which must not run twice
+    tracks_constants  whether the tape also tracks what depends only on constants created inside
 
     >>> @tf.function
     ... def f(x):
@@ -265,17 +264,17 @@ class Graph:
         self.variable_params: dict[int, Any] = {} if around is None else around.variable_params
         self.also_captured: set[int] = set() if around is None else around.also_captured
         self.nodes: list[Node] = []
-        self._producers: dict[int, Node] = {}  # by the ids of their outputs, as far as `producer` has come
+        self._producers: dict[int, Node] = {}  # by the ids of their outputs, up to `_indexed`
         self._indexed = 0
         self.feeds: list[Feed] = []
         self.variables: dict[int, VariableState] = {}
-        self.arrays: dict[int, Any] = {}  # by uid, the array of each tensor that its tape tracks
-        self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value now, for what outlives the trace
-        self.dynamic_calls: dict[Any, Any] = {}  # results whose shapes depend on values, by the calls that they are of
+        self.arrays: dict[int, Any] = {}  # by uid, the array of each tensor that the tape tracks
+        self.concrete: Callable[[Symbolic], Any] = no_value  # computes a value now, for objects that outlive the trace
+        self.dynamic_calls: dict[Any, Any] = {}  # results with dynamic shapes, by their calls
         self._captured: dict[int, Symbolic] = {}
         self._makers: dict[int, Node] = {}  # by the id of each output
-        # Only outer tapes have the shapes of tensors from before the trace: what they track, and the uids that a
-        # branch or a loop used and no tape tracked. A trace under another tape may find more shapes.
+        # Only outer tapes know the shapes of tensors from before the trace: what they track, and the uids that a branch
+        # or a loop used and no tape tracked. A trace under another tape may find more shapes.
         self.watched: tuple[dict[int, Any], ...] = ()
         self.unknown_shapes: set[int] = set()
 
@@ -293,16 +292,16 @@ class Graph:
         )
 
     def scope_name(self, full: str) -> str:
-        """The prefix of a name scope that is opened now: the second one of a name is `name_1`."""
+        """The prefix of a new name scope: the second scope with a name is `name_1`."""
         count = self.scopes[full] = self.scopes.get(full, -1) + 1
         return f"{full}_{count}/" if count else f"{full}/"
 
     def argument(self, shape: Shape, dtype: Any) -> Symbolic:
-        """An input that the caller gives."""
+        """Add an input that the caller passes."""
         return self.input("argument", None, Symbolic(self, shape, dtype))
 
     def per_call_input(self, shape: Shape, dtype: Any, supply: Callable[[], Any]) -> Symbolic:
-        """An input that `supply` makes anew for every call; the same one for every use of a `supply`."""
+        """Add an input that `supply` makes for every call; there is one for each `supply`."""
         known = next((f.symbol for f in self.feeds if f.kind == "per_call" and f.value is supply), None)
         if known is not None:
             return known
@@ -313,7 +312,7 @@ class Graph:
 
     @contextmanager
     def numbering_ops(self) -> Iterator[None]:
-        """Within the block random ops are those of another function, whose code becomes a part of this graph."""
+        """Context for tracing another function into this graph, with its own numbers of random ops."""
         outside = self.op_seeds
         try:
             self.op_seeds = 0
@@ -323,7 +322,7 @@ class Graph:
 
     @contextmanager
     def repeating_ops(self) -> Iterator[Repeated]:
-        """Within the block code runs again and again: random ops are the same ones whenever `next` is 0 again."""
+        """Context for unrolling a loop: its random ops are the same again whenever `next` is set to 0."""
         outside, own = self.repeated, Repeated()
         try:
             self.repeated = own
@@ -333,7 +332,7 @@ class Graph:
             self.repeated = outside
 
     def op_state(self, make: Callable[[], Any]) -> Any:
-        """How far the next random op has read."""
+        """The state of the next random op."""
         found = self.repeated
         if found is None:
             return make()
@@ -343,14 +342,14 @@ class Graph:
         return found.states[found.next - 1]
 
     def capture(self, value: Any) -> Symbolic:
-        """An array from outside as an input, the same one for every use."""
+        """Make an array from outside an input; repeated captures share it."""
         found = self._captured.get(id(value))
-        if found is None:  # the feed holds on to the value, so that its id stays its own
+        if found is None:  # the feed keeps the value alive, so that its id stays unique
             self._captured[id(value)] = found = self.input("array", value)
         return found
 
     def input(self, kind: str, value: Any, like: Any = None) -> Symbolic:
-        """A further input, with the shape and dtype of its value, or of something like it."""
+        """Add an input, with the shape and dtype of its value, or of `like`."""
         like = value if like is None else like
         symbol = Symbolic(self, tuple(like.shape), np.dtype(like.dtype))
         self.feeds.append(Feed(kind, value, symbol))
@@ -378,11 +377,11 @@ class Graph:
         self.feeds = [feed for feed in self.feeds if id(feed.symbol) not in symbols]
 
     def maker(self, value: Symbolic) -> Node | None:
-        """The node that a value is an output of; None for an input."""
+        """The node that outputs a value; None for an input."""
         return self._makers.get(id(value))
 
     def add_effect(self) -> None:
-        """Note that a callback comes next. What a failed check of sizes would run again must not contain one."""
+        """Note that a callback comes next. Nodes that run again after a failed check of sizes must not contain one."""
         root = self.root
         if root.assumes and any(graph.iteration is not None for graph in _around(self)):
             raise NeedsEagerError(_check_after_effect())
@@ -390,7 +389,7 @@ class Graph:
             root.first_effect = len(root.nodes)
 
     def assume(self, attrs: dict[str, Any]) -> Symbolic:
-        """Check sizes when the program runs, before anything that must not happen twice."""
+        """Add a check of sizes, before all callbacks."""
         output = Symbolic(self, (), np.dtype(np.int64))
         self.add("assume", (), {**attrs, "effect": True}, (output,))
         place = self.root.first_effect
@@ -402,7 +401,7 @@ class Graph:
         return output
 
     def _move_before(self, place: int) -> None:
-        """Move the last node before the one at a place, with all that it needs and that comes later."""
+        """Move the last node before the one at `place`, with all later nodes that it needs."""
         later = self.nodes[place:]
         needed, used = [later[-1]], {id(a) for a in later[-1].args}
         for node in reversed(later[:-1]):
@@ -418,7 +417,7 @@ class Graph:
         self._indexed = min(self._indexed, place)
 
     def include(self, other: Graph) -> None:
-        """Note that a program of another root becomes a part of this one."""
+        """Take over the properties of the root of a program that is inlined into this one."""
         if other.first_effect is not None:
             self.add_effect()
         if other.assumes:
@@ -434,7 +433,7 @@ class Graph:
         return self._producers.get(id(value))
 
     def find_out(self, size: Symbolic) -> Any:
-        """The dimension that a value is, an integer without axes."""
+        """The dimension whose size is an integer scalar of the program."""
         dimension = dynamic_variable()
         self.root.dynamic_sizes[str(dimension)] = size
         for graph in _around(self):
@@ -447,23 +446,23 @@ class Graph:
         return type(size) is not DynamicSize and all(map(self.knows, variables_in((size,)).values()))
 
     def knows(self, variable: DimensionVariable) -> bool:
-        """Whether a dimension can be used here: an argument has it, or a value that is in reach is it."""
+        """Whether a dimension can be used here: an argument has it, or a reachable value is its size."""
         size = self.root.dynamic_sizes.get(variable.name)
         return variable.least > 0 if size is None else self.reaches(size.graph)
 
     def leave_to_numpy(self) -> None:
-        """Run the graph on NumPy only, which has strings and eager ops; an error where XLA has to compile it."""
+        """Run the graph on NumPy only, for strings and eager ops; raises an error if XLA has to compile it."""
         if self.root.static:
             raise only_eager(_no_strings())
         self.root.is_only_for_numpy = True
 
     @property
     def needs_numpy(self) -> bool:
-        """Whether XLA cannot run it: shapes depend on values, or there are strings or eager ops."""
+        """Whether XLA cannot run it: it has dynamic shapes, strings or eager ops."""
         return bool(self.root.dynamic_sizes) or self.root.is_only_for_numpy
 
     def own(self, value: Any) -> Any:
-        """A value as this graph's nodes may refer to it."""
+        """Convert a value so that this graph's nodes may refer to it."""
         if type(value) is Symbolic:
             if value.dtype.kind == "O":
                 self.leave_to_numpy()
@@ -474,24 +473,24 @@ class Graph:
             return self.capture(value) if value.nbytes > _LITERAL_BYTES else value
         if hasattr(value, "settled"):
             return self.own(value.settled())
-        if hasattr(value, "shape") and not isinstance(value, np.generic):  # an array of the XLA engine
+        if hasattr(value, "shape") and not isinstance(value, np.generic):  # an XLA array
             return self.capture(value)
         return value
 
     def _from(self, value: Symbolic) -> Any:
         """A value of another graph, as an input of this one."""
         if self.outer is not None and self.outer.reaches(value.graph):
-            return self.capture(self.outer.own(value))  # from further out it comes through what is between
+            return self.capture(self.outer.own(value))  # from further out, through all graphs in between
         if self.primal is None:
             raise _out_of_scope(value)
         value = self.primal.own(value)
         for feed in self.primal.feeds:
             if feed.symbol is value and feed.kind == "array" and not _is_residual(feed.value, self.primal):
-                return self.own(feed.value)  # not computed there: it is where it was
+                return self.own(feed.value)  # not computed there: take it from its source
         return self.capture(value)
 
     def name_of(self, symbol: Symbolic) -> str:
-        """What to call a value in text: after its op, numbered, or the number of the argument that it is."""
+        """The name of a value for text: its op with a number, or its kind of input with a number."""
         return self.names().get(id(symbol), f"{self.name}/input:0")
 
     def names(self) -> dict[int, str]:
@@ -520,7 +519,7 @@ class Graph:
         return None
 
     def lookup(self, uid: int) -> Any:
-        """The array behind the uid of a tensor of this graph, or of one it can use; None if it is not known."""
+        """The array of a tensor of this graph, or of one whose values it can use, by uid; None if unknown."""
         if uid in self.arrays:
             return self.arrays[uid]
         if uid in self.variables:
@@ -532,7 +531,7 @@ class Graph:
         return None
 
     def reaches(self, graph: Graph) -> bool:
-        """Whether values of that graph can be used in this one."""
+        """Whether this graph can use values of that one."""
         return (
             graph is self
             or (self.outer is not None and self.outer.reaches(graph))
@@ -552,36 +551,36 @@ def _no_strings() -> TypeError:
 
 
 def _is_residual(value: Any, graph: Graph) -> bool:
-    """Whether an input of a graph came from the graph it is the derivative of."""
+    """Whether an input of a graph is a value of its primal graph."""
     return type(value) is Symbolic and graph.primal is not None and value.graph is graph.primal
 
 
 def no_value(value: Symbolic) -> Any:
-    """What there is to compute when a function is not being traced: nothing."""
-    return np.asarray(value)  # raises, and says why
+    """The `concrete` of a graph that is not being traced: raises an error."""
+    return np.asarray(value)  # raises the error of a symbolic array
 
 
 def _out_of_scope(value: Symbolic) -> Exception:
-    """TensorFlow's error: of one class for a value of a branch or a loop of what is being traced, else of another."""
+    """TensorFlow's error: its class depends on whether the value belongs to a branch or a loop of the current trace."""
     kind = InaccessibleTensorError if {*_around(value.graph)} & {*_around(current_graph())} else TypeError
     error: Any = kind(
         f"{value!r} is out of scope and cannot be used here. Use return values, explicit Python locals or "
         f"TensorFlow collections to access it: it was computed while tracing '{value.graph.name}', and has no value "
         "outside it. Return it from the function, or store it in a tf.Variable."
     )
-    error.is_out_of_scope = True  # not what a kernel of NumPy or JAX raised: it stays what it is
+    error.is_out_of_scope = True  # not from a kernel of NumPy or JAX: do not translate it
     return error
 
 
 def _around(graph: Graph | None) -> Iterator[Graph]:
-    """A graph, and those that it is inside of."""
+    """A graph and its outer graphs."""
     while graph is not None:
         yield graph
         graph = graph.outer
 
 
 def _before(graph: Graph | None) -> Iterator[Graph]:
-    """A graph, those that it is inside of, and those whose derivatives these are."""
+    """A graph, its outer graphs, and their primal graphs."""
     while graph is not None:
         yield graph
         graph = graph.outer or graph.primal
@@ -592,26 +591,26 @@ current_graph: Callable[[], Graph | None] = graph_traced.get
 
 _default_graph: ContextVar[Any] = ContextVar("gradtape_default_graph", default=None)
 default_graph: Callable[[], Any] = _default_graph.get
-"""The graph of TensorFlow 1 that functions add operations to; None in eager code."""
+"""The TensorFlow 1 graph that functions add operations to; None in eager code."""
 
 
 def building(graph: Any) -> setting[Any]:
-    """Within the block functions add operations to this graph."""
+    """Context in which functions add operations to this graph."""
     return setting(_default_graph, graph)
 
 
 _graph_mode: ContextVar[Any] = ContextVar("gradtape_graph_mode", default=None)
 graph_mode: Callable[[], Any] = _graph_mode.get
-"""What runs the functions of operations of such a graph here; None where operations are added to it."""
+"""What runs operations of such a graph; None while operations are added to it."""
 
 
 def running(mode: Any) -> setting[Any]:
-    """Within the block tensors of such a graph stand for those of this mode."""
+    """Context in which tensors of such a graph are replaced by those of this mode."""
     return setting(_graph_mode, mode)
 
 
 def graph_for_ops() -> Any:
-    """The graph that functions add operations to here; None in eager code, in traces, and while operations run."""
+    """The graph that functions add operations to; None in eager code, in traces, and while operations run."""
     graph = _default_graph.get()
     return graph if graph is not None and _graph_mode.get() is None and graph_traced.get() is None else None
 
@@ -622,12 +621,12 @@ def build_from_now_on(graph: Any) -> None:
 
 
 def tracing(graph: Graph | None) -> setting[Graph | None]:
-    """Within the block ops on symbolic arrays go into this graph (None: there is none, code runs eagerly)."""
+    """Context in which ops on symbolic arrays are added to this graph (None: code runs eagerly)."""
     return setting(graph_traced, graph)
 
 
 def _with_dynamic_attrs(name: str, names: Sequence[str], attrs: dict[str, Any]) -> dict[str, Any]:
-    """The static arguments of the node `dynamic`: the function, and the arguments that are evaluated when it runs."""
+    """The static arguments of a `dynamic` node: the function, and the arguments that are evaluated when it runs."""
     plain = {key: value for key, value in attrs.items() if not contains_dimension((value,))}
     plain.pop("dce", None)
     dynamic = tuple([(key, value) for key, value in attrs.items() if contains_dimension((value,))])
@@ -635,13 +634,13 @@ def _with_dynamic_attrs(name: str, names: Sequence[str], attrs: dict[str, Any]) 
 
 
 def allows_dynamic_shapes() -> bool:
-    """Whether the function that is being traced may have shapes that depend on values."""
+    """Whether the function that is being traced may have dynamic shapes."""
     graph = current_graph()
     return graph is not None and not graph.root.static
 
 
 def _assumed(difference: Dimension, at_least_0: bool) -> bool:
-    """Have the program check what is assumed of dynamic dimensions, when it runs."""
+    """Make the program check an assumption about dynamic dimensions."""
     graph = current_graph()
     if graph is None or not allows_dynamic_shapes():
         return False
@@ -662,7 +661,7 @@ register_assume(_assumed)
 
 
 def _assumed_equal(difference: Dimension) -> bool:
-    """Have the program check that dynamic dimensions are as large as others, when it runs."""
+    """Make the program check that dynamic dimensions are equal to others."""
     graph = current_graph()
     if graph is None or not allows_dynamic_shapes() or not graph.has(difference):
         return False
@@ -675,7 +674,7 @@ register_assume_equal(_assumed_equal)
 
 
 def sizes_from(value: Symbolic) -> Any:
-    """Integers of a program as dimensions that it finds out: an array without axes, or a vector of known length."""
+    """Dimensions whose sizes are integers of the program: of a scalar, or of a vector of known length."""
     graph = current_graph()
     assert graph is not None
     if value.extents is None:
@@ -713,7 +712,7 @@ def call(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 def _call_dynamic(
     graph: Graph, name: str, args: tuple[Any, ...], attrs: dict[str, Any], specs: Sequence[Any], several: bool
 ) -> Any:
-    """The same for results of which only the running program knows the shapes. Equal calls have the same results."""
+    """`call` for results whose shapes only the running program knows. Equal calls have the same results."""
     if graph.root.static:
         raise unknown_shape(f"tf.{name}", "Call it outside the function, or use a form with a fixed size.")
     key = (name, tuple([_origin(graph, a) for a in args]), tuple([id(v) for v in attrs.values()]))
@@ -728,17 +727,17 @@ def _call_dynamic(
                 found[n] = n if graph.has(n) else _found_out(graph, output, axis)
         output.shape = tuple([found[n] for n in shape])
     result = outputs if several else outputs[0]
-    graph.dynamic_calls[key] = result, args, attrs  # which keeps their ids
+    graph.dynamic_calls[key] = result, args, attrs  # which keeps their ids unique
     return result
 
 
 _SIMPLE = {int, bool, float, str, tuple, type(None), np.dtype}
 _DEEPEST = 8
-"""How many nodes are followed, to see that two values are the same."""
+"""The number of nodes that are followed to find out whether two values are equal."""
 
 
 def _origin(graph: Graph, value: Any, depth: int = 0) -> Any:
-    """Equal for values that are the same: from which op they come, and from which values."""
+    """A key that is equal for equal values: their ops and operands."""
     if type(value) is not Symbolic:
         return id(value) if isinstance(value, np.ndarray) and value.ndim else repr(value)
     node = graph.maker(value)
@@ -757,7 +756,7 @@ def _found_out(graph: Graph, output: Symbolic, axis: int) -> Any:
 
 
 def dynamic_argument(graph: Graph, shape: Sequence[Any], dtype: Any) -> Symbolic:
-    """An input of a graph; sizes that are None are found out by each call."""
+    """An input of a graph; None sizes become dynamic dimensions."""
     symbol = graph.argument((), dtype)
     symbol.shape = tuple([_found_out(graph, symbol, axis) if n is None else n for axis, n in enumerate(shape)])
     return symbol
@@ -794,7 +793,7 @@ class SymbolicNamespace(Interpreter):
 
 
 def _filled(shape: Shape, dtype: Any, value: int) -> Any:
-    """A constant without its memory: one number, and a broadcast within the program."""
+    """A constant that takes no memory: one element, broadcast within the program."""
     graph = current_graph()
     one = np.full((), value, dtype)
     if graph is None or (not shape and not graph.polymorphic):
@@ -805,27 +804,27 @@ def _filled(shape: Shape, dtype: Any, value: int) -> Any:
 
 
 def filled(shape: Shape, dtype: Any, value: int) -> Any:
-    """A constant: an array or, where a dimension is unknown, a part of the program."""
+    """A constant: an array or, with unknown dimensions, a value of the program."""
     return np.full(shape, value, dtype) if is_known_shape(shape) else _filled(shape, dtype, value)
 
 
 def zeros(shape: Shape, dtype: Any) -> Any:
-    """Zeros, likewise."""
+    """Zeros: an array or a value of the program."""
     return np.zeros(shape, dtype) if is_known_shape(shape) else _filled(shape, dtype, 0)
 
 
 def number(value: Any, dtype: Any) -> Any:
-    """A count as an operand: as it is or, where it depends on unknown dimensions, as a value of the program."""
+    """A count as an operand: a number or, if it depends on unknown dimensions, a value of the program."""
     return _computed(np.array(value, object), dtype) if is_dimension(value) else value
 
 
 def sizes_of(shape: Any, dtype: Any) -> Any:
-    """A shape as an array of integers or, where a dimension is unknown, as a value of the program."""
+    """A shape as an integer array or, with unknown dimensions, as a value of the program."""
     return np.array(shape, dtype) if is_known_shape(shape) else _computed(extents_of(shape), dtype)
 
 
 def arange(first: Any, last: Any, step: int, dtype: Any) -> Any:
-    """Integers from the first up to the last, of which there are unknown many."""
+    """Integers from `first` up to `last`, an unknown number of them."""
     graph = current_graph()
     assert graph is not None
     count = -((first - last) // step)
@@ -844,7 +843,7 @@ def _arange(xp: Any, *, first: int, count: int, step: int, dtype: Any) -> Any:
 
 
 def as_value(array: Any) -> Any:
-    """An array as a value of the program."""
+    """Convert an array to a value of the program."""
     return array if type(array) is Symbolic else call("identity", (array,), {})
 
 
@@ -863,7 +862,7 @@ _dimensions_are_values: ContextVar[bool] = ContextVar("gradtape_dimensions_are_v
 
 
 def dimensions_as_values() -> setting[bool]:
-    """Within the block programs compute with unknown dimensions: for one that is exported for any size."""
+    """Context in which programs compute with unknown dimensions, to be exported for all sizes."""
     return setting(_dimensions_are_values, True)
 
 
@@ -871,7 +870,7 @@ def _extents(xp: Any, *, values: tuple[int, ...], shape: Shape, dtype: Any) -> A
     if not is_known_shape(values) and _dimensions_are_values.get():
         numbers = [xp.library.asarray(value).astype(dtype) for value in values]
         return xp.library.reshape(xp.library.stack(numbers), shape)
-    if not is_known_shape(values):  # a program within one that is being traced: nothing but the shape matters
+    if not is_known_shape(values):  # a program inside one that is being traced: only the shape matters
         return np.zeros(shape, dtype)
     return np.array(values, dtype).reshape(shape)
 

@@ -1,4 +1,4 @@
-"""Values as text, as TensorFlow's kernels print them: in assertions, by `tf.print`, and of tensors on a mesh."""
+"""Print values like TensorFlow's kernels: in assertions, `tf.print`, and tensors on a mesh."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def summary(value: Any, most: int) -> str:
 
 
 def _axis_summary(values: Any, left: list[int], depth: int = 0) -> str:
-    """Elements as long as some are left to be shown."""
+    """Print elements until none are left to be shown."""
     if isinstance(values, (bytes, str)) or not values.ndim:
         return element_text(values if isinstance(values, (bytes, str)) else values[()])
     parts: list[str] = []
@@ -43,7 +43,7 @@ def element_text(value: Any) -> str:
         return f"({element_text(value.real)},{element_text(value.imag)})"
     if float(value) != float(value):
         return "nan"
-    # The shorter of two precisions that reads back as the same number.
+    # The shorter precision of two that reads back as the same number.
     double = isinstance(value, np.float64)
     short = f"{float(value):.15g}" if double else f"{float(value):.6g}"
     same = float(short) == float(value) if double else np.float32(short) == np.float32(value)
@@ -51,7 +51,7 @@ def element_text(value: Any) -> str:
 
 
 def nested_text(values: Any, most: int, depth: int = 1) -> str:
-    """Rows in brackets, each on its line and indented; of an axis, `most` elements at each end (-1: all)."""
+    """Rows in brackets, each on its line and indented; `most` elements at each end of an axis (-1: all)."""
     if not isinstance(values, np.ndarray) or not values.ndim:
         value = values[()] if isinstance(values, np.ndarray) else values
         return f'"{decoded(value)}"' if isinstance(value, (bytes, str)) else element_text(value)
@@ -66,5 +66,5 @@ def nested_text(values: Any, most: int, depth: int = 1) -> str:
 
 
 def decoded(value: Any) -> str:
-    """A string of a tensor as Python's."""
+    """A string element as a Python str."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

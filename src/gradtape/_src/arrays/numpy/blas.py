@@ -1,6 +1,6 @@
-"""How many threads BLAS uses for a product: one. Large products are divided among ours.
+"""Threads of BLAS: one for each product. Large products are divided among our own threads.
 
-OpenBLAS starts its threads for products of 20 microseconds. On two idle cores that saves up to 10; where another
+OpenBLAS starts its threads for products that take 20 microseconds. On two idle cores that saves up to 10; if another
 process needs one of the cores, the product waits for its turn: 20 milliseconds. NumPy has no setting for it, but the
 library that NumPy has loaded does. With another BLAS library this module has no effect.
 """
@@ -18,17 +18,17 @@ from gradtape._src import threads
 Product = TypeVar("Product", bound=Callable[..., Any])
 
 ALWAYS_ALONE = 2**18
-"""Multiplications up to which OpenBLAS uses one thread anyway."""
+"""The number of multiplications up to which OpenBLAS uses one thread anyway."""
 
 ALONE = 2**24
-"""Multiplications from which on threads are worth the risk: half a millisecond."""
+"""The number of multiplications from which on threads are worth the risk: they take half a millisecond."""
 
 SEVERAL = threads.limit() > 1
-"""Whether there can be threads at all."""
+"""Whether several threads can run at all."""
 
 
 class _Control(NamedTuple):
-    """OpenBLAS's functions: the number of threads, and how to set it."""
+    """OpenBLAS's functions to get and to set the number of threads."""
 
     get: Callable[[], int]
     set: Callable[[int], Any]
@@ -36,12 +36,12 @@ class _Control(NamedTuple):
 
 @cache
 def _control() -> _Control | None:
-    """The functions of the library that NumPy has loaded; None if it is not OpenBLAS, or they cannot be found."""
+    """The functions of the BLAS library that NumPy has loaded; None if it is not OpenBLAS, or they are missing."""
     for module in ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath"):
         if module not in sys.modules:
             continue
         try:
-            library = ctypes.CDLL(sys.modules[module].__file__)  # finds what the library itself is linked with, too
+            library = ctypes.CDLL(sys.modules[module].__file__)  # also finds libraries that it is linked with
         except (OSError, TypeError, AttributeError):
             return None
         for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads"):
@@ -64,17 +64,17 @@ def alone(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def parts(multiplications: int) -> int:
-    """Into how many parts a product is divided that is worth threads.
+    """The number of parts that a product is divided into, one for each thread.
 
-    They are ours: OpenBLAS's wait for each other, which takes up to ten times as long where cores have other work.
+    The threads are ours: OpenBLAS's wait for each other, up to ten times as long if cores have other work.
     """
     if multiplications < ALONE or _control() is None:
         return 1
-    return threads.limit() * (1 if multiplications < 2**28 else 2)  # where there are more, a busy core does fewer
+    return threads.limit() * (1 if multiplications < 2**28 else 2)  # with more parts, a busy core takes fewer
 
 
 def by_size(count: Callable[..., int]) -> Callable[[Product], Product]:
-    """Let a product run alone unless it is large: `count` gives the number of multiplications for its arguments."""
+    """Run a product on one thread unless it is large: `count` returns the multiplications for its arguments."""
 
     def decorate(product: Product) -> Product:
         @wraps(product)

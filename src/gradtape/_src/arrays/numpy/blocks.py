@@ -1,8 +1,8 @@
-"""Elementwise functions on large arrays: in blocks that stay in the cache, over the cores.
+"""Elementwise functions on large arrays: they run on all cores, in blocks that stay in the cache.
 
-A formula on 4 million numbers makes large temporary arrays, each of which goes through memory. In blocks, the same
-formula finds its temporaries in the cache. Every number is computed by the same calls in any block, so the result is
-the same to the bit whatever the blocks and the number of threads.
+A formula on 4 million elements makes large temporary arrays, each of which goes through memory. In blocks, the
+temporaries stay in the cache. Every element is computed by the same calls in any block, so the result is the same to
+the bit for all blocks and numbers of threads.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ Array = Any
 Function = Callable[..., Array]
 
 LARGE = 2**17
-"""Elements from which on threads pay."""
+"""The number of elements from which on threads pay off."""
 
 BLOCK = 2**15
-"""Elements of a block: with smaller ones, threads wait for the interpreter lock more than they compute."""
+"""The number of elements of a block: with fewer, threads wait for the interpreter lock more than they compute."""
 
 _NO_ATTRS: dict[str, Any] = {}
 
 
 def blockwise(function: Function) -> Function:
-    """An elementwise function that runs in blocks on large arrays; on others as it is.
+    """Make an elementwise function run in blocks on large arrays.
 
-    A ufunc may be given memory for its result (`out`), which may be that of an operand.
+    A ufunc may get an array for its result (`out`), which may be an operand.
     """
 
     def call(*args: Any, **attrs: Any) -> Any:
@@ -44,9 +44,9 @@ def blockwise(function: Function) -> Function:
 
 
 def elementwise(function: Function, args: Sequence[Any], attrs: dict[str, Any] = _NO_ATTRS) -> Array:
-    """`function(*args, **attrs)`, block by block. Arguments that are not arrays with axes go to every block.
+    """Compute `function(*args, **attrs)` in blocks. Arguments that are not arrays with axes go to every block.
 
-    A function that is no ufunc takes no `out`.
+    A function that is not a ufunc does not accept `out`.
     """
     shape = np.broadcast_shapes(*[a.shape for a in args if type(a) is ndarray])
     cuts = _cuts(args, shape)
@@ -64,14 +64,14 @@ def elementwise(function: Function, args: Sequence[Any], attrs: dict[str, Any] =
 
 
 def by_rows(function: Function, x: Array) -> Array:
-    """A function that makes a row of the same length of each row of an array (its last axis), some rows at a time."""
+    """Apply a function to the rows of an array (its last axis), some rows at a time; results have equal lengths."""
     rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
     out = _in_blocks(function, _Cuts((rows,), (True,), rows.shape), _NO_ATTRS)
     return function(x) if out is None else out.reshape(x.shape)
 
 
 class _Cuts(NamedTuple):
-    """Arguments, which of them are cut along their first axis, and the shape of the result."""
+    """Arguments, whether each of them is divided along its first axis, and the shape of the result."""
 
     args: Sequence[Any]
     is_cut: Sequence[bool]
@@ -83,9 +83,9 @@ class _Cuts(NamedTuple):
 
 
 def _cuts(args: Sequence[Any], shape: tuple[int, ...]) -> _Cuts | None:
-    """How to cut arguments: anywhere, if none is broadcast, else along the first axis; None: not at all.
+    """How to divide arguments: anywhere if none is broadcast, otherwise along the first axis; None: not at all.
 
-    Arrays with another order in memory are left alone: NumPy has loops of its own for them, with other roundings.
+    Arrays with another memory order are not divided: NumPy has its own loops for them, which round differently.
     """
     arrays = [a for a in args if type(a) is ndarray and a.ndim]
     if not all(a.flags.c_contiguous or not any(a.strides) for a in arrays) or any(a.dtype.hasobject for a in arrays):
@@ -98,16 +98,18 @@ def _cuts(args: Sequence[Any], shape: tuple[int, ...]) -> _Cuts | None:
 
 
 def _flat(a: Array) -> Array:
-    """An array with one axis: as it is in memory, or one number, broadcast."""
+    """An array as a 1-d view, or one element, broadcast."""
     return a.reshape(-1) if a.flags.c_contiguous else np.broadcast_to(a[(0,) * a.ndim], (a.size,))
 
 
 def _in_blocks(function: Function, cuts: _Cuts, attrs: dict[str, Any]) -> Array | None:
-    """The result of a function, block by block; None if it is not a new array with one element for each of a block."""
+    """The result of a function, computed in blocks; None unless a block has one new element for
+    each of its elements.
+    """
     length, *rest = cuts.shape
     least = max(BLOCK // max(prod(rest), 1), 2)
     is_ufunc = isinstance(function, np.ufunc)
-    # A ufunc needs no temporary arrays: a few long blocks. Its first one is there for the dtype only.
+    # A ufunc needs no temporary arrays: a few long blocks. The first one determines the dtype.
     count = max(min(2 * threads.limit(), length // least) if is_ufunc else length // least, 1)
     ends = [i * length // count for i in range(count + 1)]
     args = cuts.block(0, 2 if is_ufunc else ends[1])

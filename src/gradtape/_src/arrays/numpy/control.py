@@ -1,6 +1,6 @@
-"""Programs within programs on NumPy: branches and loops that Python makes, op by op.
+"""Branches and loops of programs on NumPy, where Python runs them op by op.
 
-The XLA engine has the same functions. They are no part of the NumPy namespace: eager code branches and loops in Python.
+The XLA engine has the same functions. They are not in the NumPy namespace: eager code branches and loops in Python.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gradtape._src.arrays.dimensions import DynamicOpError, DynamicSizeError, ev
 
 
 def inline(xp: Any, *operands: ndarray, program: Any) -> tuple[ndarray, ...]:
-    """A program as a part of the one around it."""
+    """Run a program that is inlined into another one."""
     return tuple(program.replay(*operands, xp=xp))
 
 
 def switch(
     xp: Any, index: ndarray, *operands: ndarray, branches: Sequence[Any], splits: Sequence[int], **_: Any
 ) -> Any:
-    """The results of one of several programs; an index outside of their range means the nearest one."""
+    """Run one of several programs; an index out of range selects the nearest one."""
     number = min(max(int(index), 0), len(branches) - 1)
     start = sum(splits[:number])
     return tuple(branches[number].invoke((), operands[start : start + splits[number]], xp))
@@ -32,7 +32,7 @@ def switch(
 def scan(
     xp: Any, *operands: ndarray, body: Any, carried: int, scanned: int, length: int, reverse: bool, **_: Any
 ) -> tuple[ndarray, ...]:
-    """A program over the rows of some operands, handing `carried` values from one to the next; other results stack."""
+    """Run a program over the rows of some operands, with `carried` values; its other results are stacked."""
     carry, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
     stacked = [_rows(length, out, body.sizes) for out in body.outputs[carried:]]
     for iteration in range(length):
@@ -40,14 +40,14 @@ def scan(
         results = body.invoke((np.asarray(iteration, np.int32), *carry, *[row[place] for row in rows]), others, xp)
         carry = results[:carried]
         for i, part in enumerate(results[carried:]):
-            if iteration == 0 and stacked[i].shape[1:] != part.shape:  # a size that depends on values
+            if iteration == 0 and stacked[i].shape[1:] != part.shape:  # its size depends on values
                 stacked[i] = np.zeros((length, *part.shape), part.dtype)
             stacked[i][place] = part
     return (*carry, *stacked)
 
 
 def _rows(length: int, row: Any, sizes: Any) -> ndarray:
-    """Zeros for the rows of a result; sizes that are known when the first row is there are 0 until then."""
+    """Zeros for the rows of a result; sizes that only the first row tells are 0 until then."""
     shape = [0 if is_dimension(n) else n for n in sized(row.shape, sizes)]
     return np.zeros((length, *shape), row.dtype)
 
@@ -63,9 +63,9 @@ def loop(
     slots: int,
     **_: Any,
 ) -> tuple[Any, ...]:
-    """A program as long as a test of what it carries holds: the last values, and the number of iterations.
+    """Run a program while a test of its carry is true: the final carry, and the number of iterations.
 
-    With `slots` what was carried is kept on the way, every stride-th iteration, as the XLA engine does it.
+    With `slots` the carry of every stride-th iteration is saved, as in the XLA engine.
     """
     carry, others = operands[:carried], operands[carried : carried + captured]
     for_test = operands[carried + captured :]
@@ -103,8 +103,8 @@ def dynamic_loop(
     leads: Sequence[tuple[int, ...]],
     **_: Any,
 ) -> tuple[Any, ...]:
-    """A loop that carries values of changing shapes, and takes and gives ragged stacks: all values of a stack one after
-    the other in one axis, and the shape of each. Without a test it goes through all rows.
+    """A loop that carries values of changing shapes, and takes and returns ragged stacks: the concatenated values of a
+    stack, and the shape of each. Without a test it runs for all rows.
     """
     first = carried + 2 * scanned
     carry, others, for_test = operands[:carried], operands[first : first + captured], operands[first + captured :]
@@ -137,7 +137,7 @@ def _ragged_rows(flat: ndarray, shapes: ndarray) -> list[ndarray]:
 
 
 def _ragged_stack(parts: Sequence[ndarray], lead: tuple[int, ...], out: Any) -> tuple[ndarray, ndarray]:
-    """Values as a ragged stack; `out` is the symbol of each of them."""
+    """Stack values of different shapes; `out` is the symbol of each value."""
     arrays = [np.asarray(part) for part in parts]
     flat = [x.reshape((*lead, math.prod(x.shape[len(lead) :]))) for x in arrays] or [np.zeros((*lead, 0), out.dtype)]
     shapes = np.array([x.shape[len(lead) :] for x in arrays], np.int64)
@@ -145,7 +145,7 @@ def _ragged_stack(parts: Sequence[ndarray], lead: tuple[int, ...], out: Any) -> 
 
 
 def host_effect(xp: Any, *arrays: ndarray, function: Any, effect: bool = True) -> ndarray:
-    """Call a function for what it does."""
+    """Call a function for its side effects."""
     return np.asarray(function(*arrays))
 
 
@@ -155,19 +155,19 @@ def host_function(xp: Any, *arrays: ndarray, function: Any, specs: Sequence[Any]
 
 
 def check(xp: Any, *arrays: ndarray, rule: Any, params: Any, **_: Any) -> ndarray:
-    """Raise the error of a check that fails; the first array otherwise."""
+    """Raise an error if a check fails; otherwise return the first array."""
     if np.any(rule.fails(np, *arrays, **dict(params))):
         raise rule.error(*arrays, **dict(params))
     return arrays[0]
 
 
 def dynamic(xp: Any, *operands: ndarray, of: str, names: Sequence[str], dynamic: Sequence[Any], **attrs: Any) -> Any:
-    """A function whose static arguments depend on sizes that were found out: the first operands."""
+    """A function whose static arguments depend on dynamic sizes, which are the first operands."""
     sizes = {name: _size(x) for name, x in zip(names, operands, strict=False)}
     try:
         found = {key: evaluated(value, sizes) for key, value in dynamic}
         return getattr(xp, of)(*operands[len(names) :], **found, **attrs)
-    except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:  # eager code has the words for it
+    except (ValueError, TypeError, IndexError, ZeroDivisionError) as error:  # eager execution raises a better error
         raise DynamicOpError(str(error)) from error
 
 
@@ -179,19 +179,19 @@ def _size(x: ndarray) -> int:
 
 
 def assume(xp: Any, *, size: int, at_least_0: bool, effect: bool = True) -> ndarray:
-    """Check what a trace has assumed of sizes."""
+    """Check what the trace has assumed about sizes."""
     if (size >= 0) != at_least_0:
         raise DynamicSizeError("Sizes that depend on values differ from those that the trace assumed.")
     return np.zeros((), np.int64)
 
 
 def argwhere(xp: Any, x: ndarray) -> ndarray:
-    """The coordinates of the elements that are not 0."""
+    """The coordinates of the nonzero elements."""
     return np.argwhere(x).astype(np.int64)
 
 
 def repeated_places(xp: Any, counts: ndarray) -> ndarray:
-    """The place of each count, as often as it says; a negative count means none."""
+    """The index of each count, repeated as often as the count says; negative counts are 0."""
     return np.repeat(np.arange(len(counts)), np.maximum(counts, 0))
 
 

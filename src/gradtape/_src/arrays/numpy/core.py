@@ -1,7 +1,7 @@
 """Elementwise functions, reductions, shaping, lookups and products.
 
-Most are NumPy's own. The rest follow the same conventions: `axis` is a tuple of non-negative ints (an int where only
-one axis makes sense), shapes are tuples, and the result has the dtype TensorFlow gives it.
+Most are NumPy's own. The others follow the same conventions: `axis` is a tuple of non-negative ints (an int if only one
+axis makes sense), shapes are tuples, and the result has TensorFlow's dtype.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gradtape._src.processes import put
 Array = Any
 Axes = tuple[int, ...]
 
-# NumPy's reductions, untyped: its annotations differ from version to version.
+# NumPy's reductions, untyped: its annotations differ between versions.
 _sum: Any = np.add.reduce
 _product: Any = np.multiply.reduce
 _any: Any = np.logical_or.reduce
@@ -35,7 +35,7 @@ _all: Any = np.logical_and.reduce
 
 _FLOAT32 = np.dtype(np.float32)
 
-# A number of Python's takes ufuncs twice as long as an array, where arrays are small (benchmark: mlp32).
+# Ufuncs take twice as long with a Python number as with an array, if arrays are small (benchmark: mlp32).
 _ZERO, _ONE, _FORTY = np.zeros((), np.float32), np.ones((), np.float32), np.full((), 40, np.float32)
 
 
@@ -74,12 +74,12 @@ complex_nan = builtins.complex(np.nan, np.nan)
 
 
 def power(x: Array, y: Array) -> Array:
-    """x**y, without the general power for the exponents that people write."""
+    """x**y, with faster formulas for common exponents."""
     if x.dtype.kind == "c":
         result = np.power(x, y)
         if x.all():
             return result
-        nothing = np.equal(x, 0) & np.equal(y, 0)  # exp(0 log 0), as TensorFlow has it
+        nothing = np.equal(x, 0) & np.equal(y, 0)  # exp(0 log 0), as in TensorFlow
         return np.where(nothing, result.dtype.type(complex_nan), result)
     if not y.ndim and y.dtype.kind in "fiu":
         exponent = y.item()
@@ -117,7 +117,7 @@ def log1p(x: Array) -> Array:
 
 
 def _complex_log1p(z: Array) -> Array:
-    """log(1 + z), with a real part that keeps its digits where |1 + z| is close to 1; NumPy adds 1 to z first."""
+    """log(1 + z), with an accurate real part where |1 + z| is close to 1; NumPy adds 1 to z first."""
     result, wide = np.log1p(z), z.astype(np.complex128, copy=False)
     over = wide.real * (2 + wide.real) + wide.imag * wide.imag  # |1 + z|² - 1
     close = np.less(np.absolute(over), 0.5)
@@ -151,13 +151,13 @@ def sigmoid(x: Array) -> Array:
 def relu(x: Array) -> Array:
     if x.size < 1024 or not x.flags.c_contiguous:
         return np.maximum(x, _ZERO if x.dtype is _FLOAT32 else 0)
-    out = np.zeros(x.shape, x.dtype)  # beside an array, not a number, it takes half the time (benchmarks: mlp32, cnn)
+    out = np.zeros(x.shape, x.dtype)  # half the time with an array instead of a number (benchmarks: mlp32, cnn)
     return np.maximum(x, out, out=out)
 
 
 def gate(x: Array, y: Array) -> Array:
     """x where y is positive, 0 elsewhere."""
-    # A product with truth values would cast them too, in small pieces (benchmarks: mlp32, cnn).
+    # A product with booleans would cast them as well, in small pieces (benchmarks: mlp32, cnn).
     ones = np.greater(y, _ZERO if y.dtype is _FLOAT32 else 0).astype(x.dtype)
     return np.multiply(x, ones, ones if ones.shape == x.shape != () else None)
 
@@ -209,11 +209,11 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 _BITS = {"f": np.dtype(np.int32), "d": np.dtype(np.int64)}
 
 _UNPREDICTABLE = 4096
-"""From this size on `where` combines bits: NumPy branches on each truth value, which costs the processor more."""
+"""The size from which on `where` combines bits: NumPy branches on each condition, which is slower on a CPU."""
 
 
 def _chosen(condition: Array, x: Array, y: Array, bits: Any) -> Array:
-    """x where the condition holds, y elsewhere, by their bits: y ^ ((x ^ y) & -condition)."""
+    """x where the condition is true, else y, computed from their bits: y ^ ((x ^ y) & -condition)."""
     result = np.empty(np.broadcast_shapes(condition.shape, x.shape, y.shape), x.dtype)
     mask = np.negative(condition.view(np.int8)).astype(bits)
     out, x, y = (a.view(bits) for a in (result, x, y))
@@ -227,8 +227,8 @@ def _chosen(condition: Array, x: Array, y: Array, bits: Any) -> Array:
 
 
 def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
-    """A cast: to integers towards zero and within their range, to booleans by being 0 or not, of complex numbers
-    to real ones by the real part.
+    """A cast: to integers by truncation and saturation, to booleans by comparison with 0, from complex to real numbers
+    by taking the real part.
     """
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
@@ -240,7 +240,7 @@ def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
 
 
 def _saturated(x: Array, dtype: Any) -> Array:
-    """Floating-point numbers as integers: what is too large or too small gives the last one in range, NaN 0."""
+    """Cast floating-point numbers to integers: out of range ones saturate, NaN becomes 0."""
     below, above = _bounds(dtype)
     if x.size == 1:
         low = high = float(x.item())
@@ -248,12 +248,12 @@ def _saturated(x: Array, dtype: Any) -> Array:
         low, high = float(np.minimum.reduce(x, None)), float(np.maximum.reduce(x, None))
     else:
         low = high = 0.0
-    return x.astype(dtype) if below < low and high < above else _repaired(x, dtype)  # NaN lies between no numbers
+    return x.astype(dtype) if below < low and high < above else _repaired(x, dtype)  # false for NaN
 
 
 @lru_cache(None)
 def _bounds(dtype: Any) -> tuple[int, int]:
-    """The integers next to the range of a dtype: what lies between them is in range once it is cut off."""
+    """The integers just outside of the range of a dtype: numbers between them are in range once they are truncated."""
     limits: Any = np.iinfo(dtype)
     return int(limits.min) - 1, int(limits.max) + 1
 
@@ -291,8 +291,8 @@ _ROWS = 2**14
 
 
 def _sum_of_rows(x: Array, keepdims: bool = False) -> Array:
-    """The sum along all axes but the last: a product with ones takes a tenth of the time that NumPy's sum takes."""
-    rows = x if x.ndim == 2 else x.reshape(prod_of(x.shape[:-1]), x.shape[-1])  # there may be no elements
+    """The sum along all axes but the last: a product with ones takes a tenth of the time of NumPy's sum."""
+    rows = x if x.ndim == 2 else x.reshape(prod_of(x.shape[:-1]), x.shape[-1])  # x may be empty
     total = _dot(_ones(builtins.min(len(rows), _ROWS), x.dtype), rows[:_ROWS])
     for start in range(_ROWS, len(rows), _ROWS):
         part = rows[start : start + _ROWS]
@@ -309,11 +309,11 @@ def prod(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
 
 
 def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
-    """The mean in x's own dtype; of integers, TensorFlow's integer division."""
+    """The mean in x's own dtype; for integers, with TensorFlow's integer division."""
     count = 1
     for i in axis:
         count *= x.shape[i]
-    if x.dtype is _FLOAT32:  # the common case, first (benchmark: mlp32)
+    if x.dtype is _FLOAT32:  # the most common case (benchmark: mlp32)
         if x.ndim == 1 == len(axis) and count <= _FEW and not keepdims:
             return x.dot(_ones(count, _FLOAT32)) / count
         return sum(x, axis=axis, keepdims=keepdims) / count
@@ -322,23 +322,23 @@ def mean(x: Array, *, axis: Axes, keepdims: bool = False) -> Array:
     total = _sum(x, axis, wide, None, keepdims)
     if dtype.kind in "iu":
         return _truncated_quotient(total, count).astype(dtype) if count else total.astype(dtype)
-    # A NumPy scalar of the same dtype, so that low precision is not promoted; no elements give NaN, as 0/0 does.
+    # A NumPy scalar of the same dtype, so that low precision is not promoted; the mean of no elements is NaN.
     return (total / total.dtype.type(count)).astype(dtype, copy=False)
 
 
 _MANY = 4096
-"""Integers from which on it pays to look whether their sums need a wider dtype: NumPy adds those up more slowly."""
+"""The number of integers from which on it pays to check whether a sum needs a wider dtype, which is slower."""
 
 
 def _sums_fit(x: Array, count: int) -> bool:
-    """Whether the sum of any `count` elements is a number of their own dtype, 32-bit integers."""
+    """Whether the sum of any `count` elements, 32-bit integers, fits into their own dtype."""
     if x.dtype != np.int32:
         return False
     return builtins.max(abs(int(np.minimum.reduce(x, None))), int(np.maximum.reduce(x, None))) * count < 2**31
 
 
 def _truncated_quotient(x: Array, count: int) -> Array:
-    """Integers divided by a positive number, towards zero."""
+    """Divide integers by a positive number, rounding towards zero."""
     divisor = x.dtype.type(count)
     quotient = x // divisor
     return quotient + ((x < 0) & (quotient * divisor != x)) if x.dtype.kind == "i" else quotient
@@ -382,7 +382,7 @@ def argmin(x: Array, *, axis: int) -> Array:
 
 
 def _finds_nan(x: Array, places: Array, axis: int) -> bool:
-    """Whether one of the extremes is NaN: NumPy finds the first one, and for TensorFlow NaN does not count."""
+    """Whether one of the extremes is NaN: NumPy returns the first NaN, TensorFlow ignores them."""
     if x.dtype.kind not in "fV":
         return False
     if x.ndim == 1:
@@ -396,8 +396,8 @@ def _finds_nan(x: Array, places: Array, axis: int) -> bool:
 
 
 def argsort(x: Array, *, axis: int, descending: bool = False) -> Array:
-    """Stable either way: equal elements keep their order. NaN is larger than every number."""
-    if x.dtype.kind == "V":  # bfloat16 does not say where NaN belongs
+    """The stable order: equal elements keep their order in both directions. NaN is larger than every number."""
+    if x.dtype.kind == "V":  # bfloat16 does not sort NaN
         x = x.astype(np.float32)
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
@@ -437,7 +437,7 @@ def broadcast_to(x: Array, *, shape: Axes) -> Array:
         if size >= LARGE:
             memory.prepare(size * x.itemsize)
         return np.broadcast_to(x, shape)
-    result = np.empty(shape, x.dtype)  # writing a small array is cheaper than NumPy's view of one
+    result = np.empty(shape, x.dtype)  # copying a small array is faster than a view with NumPy's broadcast_to
     result[...] = x
     return result
 
@@ -459,7 +459,7 @@ def split(x: Array, *, sizes: Axes, axis: int) -> tuple[Array, ...]:
 
 
 def pad(x: Array, *, before: Axes, after: Axes) -> Array:
-    """Zeros around x."""
+    """Pad x with zeros."""
     shape = tuple(b + n + a for b, n, a in zip(before, x.shape, after, strict=True))
     result = np.zeros(shape, x.dtype)
     result[tuple(slice(b, b + n) for b, n in zip(before, x.shape, strict=True))] = x
@@ -487,7 +487,7 @@ def setitem(x: Array, *, index: tuple[Any, ...], shape: Axes) -> Array:
 
 # -- indexing --------------------------------------------------------------------------------------------------------
 def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
-    """Rows of x along `axis`; the first `batch_dims` axes of x and indices walk together."""
+    """Take elements of x along `axis`; the first `batch_dims` axes of x and indices are batch axes."""
     if not batch_dims:
         return np.take(x, indices, axis)
     lead = np.ix_(*(np.arange(n) for n in x.shape[:batch_dims]))
@@ -501,8 +501,8 @@ def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
 
 @in_float32
 def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
-    """Zeros of `shape` with `values` added at `indices` of the first axis; repeated indices add up, negative ones are
-    left out.
+    """Zeros of `shape` with `values` added at `indices` of the first axis; repeated indices are summed, negative ones
+    ignored.
     """
     result = np.zeros(shape, values.dtype)
     if indices.size and indices.dtype.kind == "i" and np.minimum.reduce(indices, None) < 0:
@@ -517,7 +517,7 @@ def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
 
 
 def run_starts(ids: Array) -> Array | None:
-    """Where runs of equal ids begin, if a vector of ids does not decrease and has few runs; otherwise None.
+    """The starts of runs of equal ids, if a vector of ids is sorted and has few runs; otherwise None.
 
     Runs are reduced in one pass, several times as fast as one element after the other (benchmark: ragged reductions).
     """
@@ -534,7 +534,7 @@ _FEW = 64
 
 
 def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
-    if not indices.shape[-1]:  # coordinates of length 0 name the whole tensor
+    if not indices.shape[-1]:  # coordinates of length 0 select the whole tensor
         batch, rest = x.shape[:batch_dims], x.shape[batch_dims:]
         lifted = x.reshape(*batch, *[1] * (indices.ndim - 1 - batch_dims), *rest)
         return np.broadcast_to(lifted, (*indices.shape[:-1], *rest))
@@ -546,7 +546,7 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
 
 @in_float32
 def scatter_nd(updates: Array, indices: Array, *, shape: Axes, batch_dims: int = 0) -> Array:
-    """Zeros of `shape` with `updates` added at `indices` (whose last axis holds coordinates); of texts, empty ones."""
+    """Zeros (or empty strings) of `shape` with `updates` added at `indices`, whose last axis has coordinates."""
     result = np.zeros(shape, updates.dtype) if updates.dtype.kind != "O" else np.full(shape, b"", object)
     lead = np.ix_(*(np.arange(n) for n in shape[:batch_dims]))
     extra = indices.ndim - 1 - batch_dims
@@ -554,13 +554,13 @@ def scatter_nd(updates: Array, indices: Array, *, shape: Axes, batch_dims: int =
     where_to = (*grids, *np.moveaxis(indices, -1, 0))
     if where_to:
         np.add.at(result, where_to, updates)
-    else:  # coordinates of length 0 name the whole tensor
+    else:  # coordinates of length 0 select the whole tensor
         result += np.add.reduce(updates.reshape((-1, *shape)), axis=0)
     return result
 
 
 def replace_nd(x: Array, updates: Array, indices: Array) -> Array:
-    """x with `updates` put at `indices`; of repeated ones the last stays."""
+    """x with `updates` written at `indices`; the last one of repeated indices wins."""
     result = np.array(x)
     result[tuple(np.moveaxis(indices, -1, 0))] = updates
     return result
@@ -626,14 +626,14 @@ def pinned(x: Array) -> Array:
 
 
 def barrier(x: Array, after: Array) -> Array:
-    """The first operand, once the second one is there. XLA does not merge what is computed from it with anything."""
+    """Return the first operand after the second one is computed. XLA does not merge computations across it."""
     return x
 
 
 def standardize(x: Array, *, epsilon: float, centered: bool = True) -> tuple[Array, Array]:
     """Rows minus their mean, divided by their standard deviation, and the inverse of the latter.
 
-    Not `centered`: rows divided by the square root of the mean of their squares.
+    If not `centered`: rows divided by their root mean square.
     """
     wide = widened(x)
     count = wide.dtype.type(x.shape[-1])
@@ -644,15 +644,15 @@ def standardize(x: Array, *, epsilon: float, centered: bool = True) -> tuple[Arr
 
 
 def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """-log_softmax(logits) at the label of each row, and its slope: softmax(logits) minus one at the label."""
+    """-log_softmax(logits) at the label of each row, and its gradient: softmax(logits), minus one at the label."""
     if logits.dtype is not _FLOAT32 and logits.dtype.char in HALF:
         loss, slope = sparse_cross_entropy(logits.astype(_FLOAT32), labels)
         return loss.astype(logits.dtype), slope.astype(logits.dtype)
     if logits.ndim != 2:
         loss, slope = sparse_cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
         return loss.reshape(labels.shape), slope.reshape(logits.shape)
-    # Of short rows, NumPy finds the place of the largest number much faster than the number itself, and looks one index
-    # up five times as fast as two (benchmarks: mlp32, mlp512).
+    # In short rows, NumPy finds the position of the largest number much faster than the number itself, and indexing
+    # with one array is five times as fast as with two (benchmarks: mlp32, mlp512).
     count, classes = logits.shape
     starts = _starts(count, classes) if count <= _FEW else np.arange(0, count * classes, classes)
     top = logits.reshape(-1)[starts + logits.argmax(1)]
@@ -675,24 +675,24 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
 def sum_rows(x: Array) -> Array:
     """The sum along the first axis."""
     if x.ndim == 2 and x.dtype is _FLOAT32:
-        # Of small arrays, what `_sum_of_rows` does: the gradients of biases (benchmark: rnn).
+        # Small arrays use the method of `_sum_of_rows`: gradients of biases (benchmark: rnn).
         return _ones(len(x), _FLOAT32).dot(x) if x.size < _ONE_THREAD else _sum_of_rows(x)
     return sum(x, axis=(0,))
 
 
 def _one_thread_dot(x: Array, y: Array) -> Array:
-    """A product with a vector, which takes no longer than BLAS takes to start threads."""
+    """A product with a vector, which takes no longer than starting the threads of BLAS."""
     return blas.alone(np.dot, x, y)
 
 
 _dot: Any = _one_thread_dot if SEVERAL else np.dot
 
 _ONE_THREAD = 9216
-"""Elements of a matrix from which on OpenBLAS starts threads for its product with a vector."""
+"""The number of elements of a matrix from which on OpenBLAS starts threads for its product with a vector."""
 
 
 _FEW = 1024
-"""How many numbers, at most, are added up by a product with ones, which NumPy begins sooner than a sum."""
+"""The largest number of elements that a product with ones sums, which starts sooner than NumPy's sum."""
 
 
 @lru_cache(maxsize=16)
@@ -702,13 +702,13 @@ def _ones(count: int, dtype: Any) -> Array:
 
 @lru_cache(maxsize=16)
 def _starts(count: int, length: int) -> Array:
-    """Where rows begin."""
+    """The offsets of rows."""
     return np.arange(0, count * length, length)
 
 
 # -- linear algebra --------------------------------------------------------------------------------------------------
 def _multiplications(x: Array, y: Array, adjoint_y: bool) -> int:
-    """How many numbers one call of BLAS multiplies for a matrix product."""
+    """The number of multiplications in one call of BLAS for a matrix product."""
     if x.ndim < 2 or y.ndim < 2:
         return 0
     rows = x.shape[-1] * x.shape[-2] if x.ndim > 2 < y.ndim else x.size
@@ -716,7 +716,7 @@ def _multiplications(x: Array, y: Array, adjoint_y: bool) -> int:
 
 
 _FILLED = 2**14
-"""Elements of a product from which on `matmul` is faster than `dot`, which fills its result with zeros first."""
+"""The number of elements of a product from which on `matmul` is faster than `dot`, which zeroes its result first."""
 
 
 def matmul(
@@ -765,7 +765,7 @@ def matmul(
 
 
 def _product_by_size(x: Array, y: Array, adjoint_x: bool, adjoint_y: bool, out: Array | None) -> Array:
-    """A product of matrices that BLAS would use threads for: on one thread or, if it is large, on ours."""
+    """A matrix product for which BLAS would use threads: on one thread or, if it is large, divided among ours."""
     a, b = x.T if adjoint_x else x, y.T if adjoint_y else y
     work = a.size * b.shape[1]
     parts = blas.parts(work)
@@ -776,7 +776,7 @@ def _product_by_size(x: Array, y: Array, adjoint_x: bool, adjoint_y: bool, out: 
 
 
 def _product_in_parts(a: Array, b: Array, parts: int, out: Array | None) -> Array:
-    """Each thread multiplies some rows or, if there are few, computes some columns."""
+    """Divide a product among threads: by rows or, if there are few, by columns."""
     result = np.empty((len(a), b.shape[1]), np.result_type(a, b)) if out is None else out
     by_rows = len(a) >= parts * _TILE
     length = len(a) if by_rows else b.shape[1]
@@ -795,20 +795,20 @@ def _product_in_parts(a: Array, b: Array, parts: int, out: Array | None) -> Arra
 
 
 _TILE = 64
-"""Each part has a multiple of so many rows or columns: BLAS has slower kernels for what is left over at an edge."""
+"""Parts have a multiple of this number of rows or columns: BLAS is slower for the remainder at an edge."""
 
 _SMALL, _TALL = 10**6, 900
-"""The multiplications of a small product, and rows up to which few columns always are one."""
+"""The multiplications of a small product, and the number of rows up to which a product of few columns is small."""
 
 
 def _is_tall(x: Array, y: Array) -> bool:
-    """Whether two matrices have few columns, and so many rows that their product is not a small one."""
+    """Whether two matrices have few columns, and so many rows that their product is not small."""
     columns = x.shape[1] * y.shape[1]
     return len(x) == len(y) and columns <= _FEW and len(x) * columns > _SMALL
 
 
 def _tall_product(x: Array, y: Array) -> Array:
-    """The product of the transpose of a tall matrix and a tall matrix, both with few columns, some rows at a time.
+    """The product of the transpose of a tall matrix with a tall matrix, both with few columns, in blocks of rows.
 
     OpenBLAS has a faster kernel for products of up to a million multiplications (benchmark: pinn).
     """
@@ -821,7 +821,7 @@ def _tall_product(x: Array, y: Array) -> Array:
 
 
 def einsum(*xs: Array, equation: str) -> Array:
-    """Any equation; three and more operands in a good order."""
+    """An einsum; three and more operands are contracted in a good order."""
     if xs[0].dtype.char in HALF:
         return np.einsum(equation, *(x.astype(np.float32) for x in xs), optimize=True).astype(xs[0].dtype)
     return np.einsum(equation, *xs, optimize=len(xs) > 1)
@@ -838,13 +838,13 @@ def zeros_like(x: Array) -> Array:
 
 
 def ones_like(x: Array) -> Array:
-    result = np.empty(x.shape, x.dtype)  # np.ones_like takes long, and every gradient begins here
+    result = np.empty(x.shape, x.dtype)  # np.ones_like is slow, and every gradient starts here
     result.fill(1)
     return result
 
 
 def from_numpy(x: Array) -> Array:
-    """A NumPy array as one of this engine."""
+    """A NumPy array as an array of this engine."""
     return x
 
 
@@ -854,5 +854,5 @@ def alongside(x: Array, y: Array) -> Array:
 
 
 def transfer(x: Array, *, device: Any, source: Any) -> Array:
-    """x on another device: one of JAX's, or None for NumPy's. `source` is where it comes from."""
+    """x on another device: a JAX device, or None for NumPy; `source` is its own device."""
     return x if device is None else put(x, device)

@@ -1,4 +1,4 @@
-"""How shared kernels run on NumPy: in blocks that stay in the cache, each formula only where it holds."""
+"""How shared kernels run on NumPy: in blocks that stay in the cache, each formula only where its condition is true."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def in_float64(function: Kernel) -> Kernel:
 
     @wraps(function)
     def kernel(*operands: Array, **attrs: Any) -> Array:
-        # A Python number takes the dtype of the arrays beside it, as everywhere in NumPy.
+        # A Python number takes the dtype of the arrays, as in NumPy.
         dtype = next((a.dtype for a in operands if hasattr(a, "dtype")), np.dtype(np.float64))
         arrays = [np.asarray(a.real if getattr(a, "dtype", dtype).kind == "c" else a) for a in operands]
         shape = arrays[0].shape if len(arrays) == 1 else np.broadcast_shapes(*(a.shape for a in arrays))
@@ -41,7 +41,9 @@ def in_float64(function: Kernel) -> Kernel:
 
 
 def at_least_float32(function: Kernel) -> Kernel:
-    """Run a function on one array of any floating dtype, and keep the dtype: large arrays in blocks, 16 bits by 32."""
+    """Run a function on one array of any floating dtype, which the result has too: in blocks,
+    16-bit ones in float32.
+    """
 
     @wraps(function)
     def kernel(x: Array) -> Array:
@@ -55,7 +57,7 @@ def at_least_float32(function: Kernel) -> Kernel:
 
 
 def piecewise(x: Array, pieces: Pieces, *others: Array, idle: Sequence[float] | None = None) -> Array:
-    """Each formula where its condition holds; NaN where none does."""
+    """Evaluate each formula where its condition is true; NaN where none is."""
     result = np.full(x.shape, np.nan)
     for where, formula in pieces:
         if not callable(formula):
@@ -68,18 +70,18 @@ def piecewise(x: Array, pieces: Pieces, *others: Array, idle: Sequence[float] | 
 
 
 def while_loop(goes_on: Callable[[Any], Any], step: Callable[[Any], Any], state: Any) -> Any:
-    """The state after as many steps as it takes."""
+    """Run a loop: the final state."""
     while goes_on(state):
         state = step(state)
     return state
 
 
 _TINY: Any = {"f": np.float32(2.0**-126), "E": ml_dtypes.bfloat16(2.0**-126), "d": np.float64(2.0**-1022)}
-"""The smallest numbers that are not denormal. float16 has none that count: it is computed in float32."""
+"""The smallest normal numbers. float16 needs none: it is computed in float32."""
 
 
 def is_zero(x: Array) -> Array:
-    """Where x is 0 for XLA's programs and TensorFlow's kernels, which flush denormal numbers."""
+    """Whether x is 0 for XLA's programs and TensorFlow's kernels, which flush denormal numbers."""
     if x.dtype.kind == "c":
         return is_zero(x.real) & is_zero(x.imag)
     tiny = _TINY.get(x.dtype.char)
@@ -87,16 +89,16 @@ def is_zero(x: Array) -> Array:
 
 
 def flushed(x: Array) -> Array:
-    """x with 0 for denormal numbers: for functions that jump at 0. Arithmetic and comparisons keep these numbers."""
-    tiny = _TINY.get(x.dtype.char) if hasattr(x, "dtype") else None  # a Python number is not denormal
+    """x with 0 instead of denormal numbers: for functions that jump at 0. Arithmetic and comparisons keep them."""
+    tiny = _TINY.get(x.dtype.char) if hasattr(x, "dtype") else None  # Python numbers are not denormal
     if tiny is None or not x.size:
         return x
     size = np.absolute(x)
-    if not np.fmin.reduce(size, None) < tiny:  # a scalar's is a NumPy scalar; NaN is not below anything
+    if not np.fmin.reduce(size, None) < tiny:  # a NumPy scalar for 0-d arrays; false for NaN
         return x
     return np.where(size < tiny, np.copysign(tiny.dtype.type(0), x), x)
 
 
 def zero_where(zero: Array, value: Array) -> Array:
-    """The value, and 0 where `zero` holds."""
+    """The value, and 0 where `zero` is true."""
     return np.where(zero, np.zeros((), value.dtype), value) if zero.any() else value

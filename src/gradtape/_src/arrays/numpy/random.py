@@ -1,15 +1,15 @@
 """Random bits: the same for the same seed, on every machine.
 
 The generator is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011): block
-i of the stream is a keyed scrambling of the number i, so that any part of it can be computed by itself, in any order.
-A stream is named by a key (64 bits) and the counter of its first block (128 bits): three words of 64 bits in one array,
+i of the stream is a keyed scrambling of the number i, so that any part of it can be computed independently. A stream is
+identified by a key (64 bits) and the counter of its first block (128 bits): three 64-bit words in one array,
 [key, low, high], the first operand of every kernel.
 
-How bits become numbers follows TensorFlow's CPU kernels, so that all numbers are TensorFlow's own, up to the last bit
-of a logarithm: which words make a number, in which precision a proposal is computed and compared, and which blocks
-belong to which element (where elements reject proposals each has 256 blocks of its own, and takes the numbers of a
-block from the last to the first). Logarithms and the like of float32 numbers are computed in float64 and rounded, as
-the C library does.
+The conversion of bits to numbers follows TensorFlow's CPU kernels, so that all numbers are TensorFlow's, up to the last
+bit of a logarithm: which words make a number, the precision in which a proposal is computed and compared, and the
+blocks that belong to an element (with rejection, each element has 256 blocks of its own, and uses the numbers of a
+block from the last to the first). Logarithms and the like of float32 numbers are computed in float64 and rounded, as in
+the C library.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _MULTIPLIERS = np.array([[0xCD9E8D57], [0xD2511F53]], np.uint64)
 _WEYL = np.array([[0x9E3779B9], [0xBB67AE85]], np.uint64)
-_CHUNK = 8192  # blocks at a time: the working set stays in the cache
-_ELEMENTS = 1 << 14  # elements at a time that reject
+_CHUNK = 8192  # blocks at a time, so that arrays stay in the cache
+_ELEMENTS = 1 << 14  # elements at a time, with rejection
 _RESERVED = np.uint64(256)  # blocks that an element may use
-SEEDS_KEY = 0x02461E293EC8F720  # with which TensorFlow scrambles the seeds of stateless ops
+SEEDS_KEY = 0x02461E293EC8F720  # the key with which TensorFlow scrambles the seeds of stateless ops
 
 
 # -- streams ---------------------------------------------------------------------------------------------------------
 def stream_of(key: int, counter: int) -> Array:
-    """The stream of a key that starts at a counter."""
+    """The stream with this key that starts at a counter."""
     return np.array([key % 2**64, counter % 2**64, (counter >> 64) % 2**64], np.uint64)
 
 
 def stream_of_seed(seed: Array) -> Array:
-    """The stream of a stateless op: its two seed numbers, scrambled."""
+    """The stream of a stateless op, from its two scrambled seeds."""
     low, high = seed.astype(np.uint64).reshape(2, 1)
     a, b, c, d = philox(SEEDS_KEY, low, high)
     return np.concatenate([a | b << _HALF, np.zeros(1, np.uint64), c | d << _HALF])
 
 
 def stream_of_state(state: Array) -> Array:
-    """The stream of a generator: its state is [low, high, key], of signed numbers."""
+    """The stream of a generator, whose state is [low, high, key] as signed integers."""
     return np.roll(state, 1).astype(np.uint64)
 
 
 def advanced_state(state: Array, delta: Array, *, each: int = 256) -> Array:
-    """The state of a generator `each` * delta blocks (modulo 2**64) later; a number may use 256."""
+    """The state of a generator after `each` * delta more blocks (modulo 2**64); a number may use 256."""
     low, high, key = state.astype(np.uint64)
     with float_errors_ignored():
         at = low + np.uint64(int(delta) * each % 2**64)
@@ -100,7 +100,7 @@ def _blocks(stream: Array, steps: Array, scramble: Callable[[int, Array, Array],
 def _fill(result: Array, stream: Array, write: Callable[[Array, Array], Any]) -> None:
     """Fill an array [blocks, n] from a stream, some blocks at a time, on all cores.
 
-    `write(part, words)` gets a part of the array and the words for it, as `_scrambled` returns them.
+    `write(part, words)` gets a part of the array and its words, as `_scrambled` returns them.
     """
 
     def fill(i: int) -> None:
@@ -128,7 +128,7 @@ def _write_bits(part: Array, words: Array) -> None:
 
 
 def words64(words: Array) -> Array:
-    """Pairs of words as 64-bit ones, the first the low half."""
+    """Pairs of words as 64-bit words; the first word is the low half."""
     return words[0::2].astype(np.uint64) | words[1::2].astype(np.uint64) << _HALF
 
 
@@ -141,22 +141,22 @@ def random_integers(stream: Array, *, shape: Shape, dtype: Any) -> Array:
 
 
 def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype: Any) -> Array:
-    """Integers in [low, high): remainders of as many bits as the dtype has."""
+    """Integers in [low, high): remainders of integers with as many bits as the dtype."""
     count, first = _math.prod(shape), int(low)
     span = max(int(high) - first, 1)
     if np.dtype(dtype).itemsize == 8:
         offset = words64(random_bits(stream, count=2 * count)) % np.uint64(span)
     else:
         offset = (random_bits(stream, count=count) % np.uint32(span)).astype(np.uint64)
-    # Two's complement takes care of the sign.
+    # Two's complement handles the sign.
     return (offset + np.uint64(first % 2**64)).view(np.int64).astype(dtype).reshape(shape)
 
 
 def random_order(stream: Array, *, count: int) -> Array:
-    """A random order of `count` things, by Fisher and Yates: step i exchanges places i and i + word i % (count - i).
+    """A random permutation by Fisher and Yates: step i exchanges positions i and i + word i % (count - i).
 
-    All steps together: an item comes to the place it is taken from by the last step before that put something there,
-    which is the step with that place's number, or has been there from the start.
+    All steps are computed together: an item comes to the position it is taken from by the last earlier step that moved
+    something there, which is the step with the number of that position, or was there from the start.
     """
     steps = np.arange(count)
     partner = steps.copy()
@@ -166,9 +166,9 @@ def random_order(stream: Array, *, count: int) -> Array:
     keys = np.sort(partner.astype(np.uint64) << _HALF | steps.astype(np.uint64))  # faster than a stable argsort
     by_partner = (keys & _LOW32).astype(np.intp)
     repeated = keys[1:] >> _HALF == keys[:-1] >> _HALF
-    before = np.full(count, -1)  # the step before that has the same partner
+    before = np.full(count, -1)  # the previous step with the same partner
     before[by_partner[1:][repeated]] = by_partner[:-1][repeated]
-    # What is in place k when step k comes to it: put there by the last step with k for its partner, or k itself.
+    # The item in position k at step k: moved there by the last step with partner k, or k itself.
     moved = np.flatnonzero(partner != steps)
     there = steps.copy()
     there[partner[moved]] = moved  # the last one counts
@@ -198,7 +198,7 @@ def _write_uniforms(part: Array, words: Array) -> None:
 
 
 def singles(words: Array) -> Array:
-    """Words as float32 numbers in [0, 1), in their place."""
+    """Words as float32 numbers in [0, 1), in place."""
     words &= np.uint32(0x7FFFFF)
     words |= np.uint32(0x3F800000)
     result = words.view(np.float32)
@@ -220,7 +220,7 @@ def double(high: Array, low: Array) -> Array:
 
 
 def random_normal(stream: Array, *, shape: Shape, dtype: Any) -> Array:
-    """Standard normal numbers by Box and Muller: two of each two uniform ones."""
+    """Standard normal numbers by Box and Muller: two from each pair of uniform numbers."""
     dtype, count = np.dtype(dtype), _math.prod(shape)
     source, write = (np.float64, _write_normals64) if dtype == np.float64 else (np.float32, _write_normals32)
     each = 2 if source is np.float64 else 4
@@ -238,7 +238,7 @@ def _write_normals64(part: Array, words: Array) -> None:
 
 
 def box_muller(u: Array, turn: Array, sines: Array, cosines: Array) -> None:
-    """Two normal numbers of two uniform ones, into the last two arrays; float32 numbers are rounded at each step."""
+    """Two normal numbers from two uniform ones, into the last two arrays; float32 numbers are rounded at each step."""
     single = u.dtype == np.float32
     logs = np.log(np.maximum(u, u.dtype.type(1e-7)), dtype=np.float64)
     logs = logs.astype(np.float32) if single else logs
@@ -350,7 +350,7 @@ class _Sequence:
         self._made: list[tuple[Array, Array] | tuple[()]] = [(), ()]
 
     def take(self, blocks: int, *, normal: bool) -> Array:
-        """The numbers [blocks, n] of the next blocks: `at` is not moved."""
+        """The numbers [blocks, n] of the next blocks, without advancing `at`."""
         made = self._made[normal]
         if not made or self.at < made[0] or self.at + blocks > made[0] + len(made[1]):
             steps = np.arange(self.at, self.at + max(blocks, _AHEAD), dtype=np.uint64)
@@ -362,7 +362,7 @@ class _Sequence:
         return made[1][start : start + blocks]
 
 
-_AHEAD = 256  # blocks that are computed at least, for the next bounds to use
+_AHEAD = 256  # the smallest number of blocks to compute, for the next bounds to use
 
 
 def _between(source: _Sequence, low: Any, high: Any, samples: int) -> Array:
@@ -384,7 +384,7 @@ def _between(source: _Sequence, low: Any, high: Any, samples: int) -> Array:
         inside = np.flatnonzero(accepted)[:missing]
         found.append(values[inside])
         missing -= len(inside)
-        # The rest of the last block is not used.
+        # The rest of the last block is skipped.
         source.at += size * (steps if missing else int(inside[-1]) * steps // len(values) + 1)
     return np.concatenate(found) if found else np.empty(0, source.dtype)
 
@@ -441,7 +441,9 @@ def _normals64(*words: Array) -> Array:
 
 
 class _Numbers:
-    """Doubles that elements draw one at a time: the second of a block, then the first. `at`: the next block of each."""
+    """Doubles that elements draw one at a time: the second of a block, then the first. `at` is the
+    next block of each.
+    """
 
     def __init__(self, stream: Array, at: Array, of_words: Callable[..., Array]) -> None:
         self._stream, self._at, self._of_words = stream, at, of_words
@@ -463,7 +465,7 @@ class _Numbers:
 
 
 def _until_accepted(result: Array, elements: Array, propose: Callable[[Array], tuple[Array, Array]]) -> None:
-    """Write what `propose` gives for elements into `result`, as soon as it is accepted. NaN: it never is."""
+    """Write what `propose` returns for elements into `result` once it is accepted; NaN if it never is."""
     for _ in range(TRIES):
         if not elements.size:
             return
@@ -477,7 +479,7 @@ TRIES = 1000
 
 
 def _counted(stream: Array, at: Array, elements: Array, go_on: Callable[[Array, Array], Array]) -> Array:
-    """How many uniform numbers each element draws before the one with which it does not go on."""
+    """The number of uniform numbers that each element draws before the one for which `go_on` is false."""
     count, active = np.zeros(at.size), elements
     while active.size:
         drawn = _uniforms64(*_blocks(stream, at[active]))
@@ -490,9 +492,9 @@ def _counted(stream: Array, at: Array, elements: Array, go_on: Callable[[Array, 
 
 
 def _by_chunks(sample: Callable[..., Array], stream: Array, samples: int, dtype: Any, *parameters: Array) -> Array:
-    """`sample` for `samples` rows of elements that have parameters of their own, as many as fit into the cache.
+    """Call `sample` for `samples` rows of elements with their own parameters, as many at a time as fit into the cache.
 
-    The elements with the same parameters come after each other in the stream.
+    Elements with the same parameters are adjacent in the stream.
     """
     each = parameters[0].size
     result = np.empty(samples * each, dtype)
@@ -601,7 +603,7 @@ def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Arr
     total, failure = np.zeros(n.size), np.log1p(-p)
 
     def add(elements: Array, u: Array) -> Array:
-        """Failures before the next success, and that one: whether there are trials left."""
+        """Add the failures before the next success, and the success; whether there are trials left."""
         total[elements] = trials = total[elements] + np.ceil(np.log(u) / failure[elements])
         return ~(trials > n[elements])
 
@@ -611,7 +613,7 @@ def _binomials(stream: Array, number: Array, counts: Array, probs: Array) -> Arr
 
 
 def _binomial_proposals(n: Array, p: Array, uniform: _Numbers) -> Callable[[Array], tuple[Array, Array]]:
-    """Hörmann's transformed rejection: numbers of successes for some elements, and whether they are accepted."""
+    """Hörmann's transformed rejection: proposed numbers of successes, and whether they are accepted."""
     test = BinomialRejection.of(np, n, p)
 
     def propose(i: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Segments, scatters and scans that NumPy has no single function for."""
+"""Segments, scatters and scans for which NumPy has no single function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def segment_min(x: Array, ids: Array, *, count: int, gaps: bool = False) -> Arra
 
 
 def _segment_extreme(ufunc: np.ufunc, x: Array, ids: Array, count: int, edge: Any, gaps: bool) -> Array:
-    """Sorted by id, every segment is a run, and one pass reduces all runs (`ufunc.at` is several times slower)."""
+    """The extreme of each segment. Sorted by id, segments are runs, which are reduced in one pass."""
     result = np.full((count, *x.shape[1:]), 0 if gaps else edge, x.dtype)
     if ids.size:
         starts = run_starts(ids)
@@ -68,7 +68,7 @@ def _scatter_extreme(ufunc: np.ufunc, x: Array, updates: Array, indices: Array) 
 
 # -- scans -----------------------------------------------------------------------------------------------------------
 def cumulative_logsumexp(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
-    """log of the running sums of exp(x); the sum of nothing has the logarithm -inf."""
+    """The logarithm of cumulative sums of exp(x); -inf for empty sums."""
     return _running_log(widened(x), axis, exclusive, reverse).astype(x.dtype, copy=False)
 
 
@@ -85,10 +85,10 @@ def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     return np.moveaxis(result[::-1] if reverse else result, 0, axis)
 
 
-# -- looking at values -----------------------------------------------------------------------------------------------
+# -- bits and order --------------------------------------------------------------------------------------------------
 def bitcast(x: Array, *, dtype: Any) -> Array:
-    """The same bytes read as another dtype; the last axis appears or disappears where sizes differ."""
-    x = np.ascontiguousarray(x).reshape(x.shape)  # a scalar has no axis
+    """Reinterpret the bytes as another dtype; the last axis appears or disappears if sizes differ."""
+    x = np.ascontiguousarray(x).reshape(x.shape)  # scalars have no axes
     if dtype.itemsize == x.dtype.itemsize:
         return x.view(dtype)
     if dtype.itemsize < x.dtype.itemsize:
@@ -97,7 +97,7 @@ def bitcast(x: Array, *, dtype: Any) -> Array:
 
 
 def searchsorted(rows: Array, values: Array, *, side: Any) -> Array:
-    """Where each value would have to be inserted to keep its row in order; NaN goes to the end of that side."""
+    """The position at which each value would be inserted to keep its row sorted; NaN goes to the end of that side."""
     result = np.empty(values.shape, np.int64)
     for at in np.ndindex(rows.shape[:-1]):
         result[at] = np.searchsorted(rows[at], values[at], side)
@@ -107,7 +107,7 @@ def searchsorted(rows: Array, values: Array, *, side: Any) -> Array:
 
 
 def _unique_texts(x: Array) -> tuple[Array, Array, Array]:
-    """The same for texts: a dict needs no order of them."""
+    """`unique` for strings, by a dict, which needs no order."""
     texts = x.tolist()
     places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     found = np.empty(len(places), object)
@@ -117,7 +117,7 @@ def _unique_texts(x: Array) -> tuple[Array, Array, Array]:
 
 
 def unique(x: Array) -> tuple[Array, Array, Array]:
-    """The distinct elements in the order of first occurrence, where each element's is, how often it occurs."""
+    """The unique elements in the order of first occurrence, the index of each element among them, and their counts."""
     if x.dtype.kind == "O":
         return _unique_texts(x)
     _, first, inverse, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)

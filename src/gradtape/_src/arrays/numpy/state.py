@@ -1,4 +1,4 @@
-"""Changing parts of a variable's value: the old value goes in, a new one comes out."""
+"""Update parts of a variable's value: functions from the old value to the new one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHANGES: dict[str, Any] = {
 
 @in_float32
 def update_at(x: Array, indices: Array, updates: Array, *, how: str, batch_dims: int = 0) -> Array:
-    """x with `updates` worked in at `indices`, whose last axis holds coordinates; repeated ones count one by one."""
+    """Update x with `updates` at `indices`, whose last axis has coordinates; repeated indices are applied in turn."""
     result = np.array(x)
     lead = np.ix_(*(np.arange(n) for n in indices.shape[:batch_dims]))
     extra = indices.ndim - 1 - batch_dims
@@ -34,13 +34,13 @@ def update_at(x: Array, indices: Array, updates: Array, *, how: str, batch_dims:
 
 
 def set_slice(x: Array, part: Array, *positions: Array, index: tuple[Any, ...]) -> Array:
-    """x with another value at a basic index, in which an Ellipsis stands for each of the positions."""
+    """x with a new value at a basic index, in which an Ellipsis stands for each of the positions."""
     result = np.array(x)
     result[filled_index(index, positions)] = part
     return result
 
 
 def filled_index(index: tuple[Any, ...], positions: Sequence[Array]) -> tuple[Any, ...]:
-    """The index with the positions in their places."""
+    """The index with the positions filled in."""
     remaining = iter(positions)
     return tuple([next(remaining) if part is Ellipsis else part for part in index])

@@ -1,9 +1,9 @@
-"""What shared kernels are made of: the dtype to compute in, formulas that hold in parts of the numbers, polynomials.
+"""Building blocks of shared kernels: the dtype to compute in, piecewise formulas, polynomials.
 
-A shared kernel is a function of `xp` and arrays. How it runs is the engine's: `in_float64` and `at_least_float32`,
+A shared kernel is a function of `xp` and arrays. The engine decides how it runs: `in_float64` and `at_least_float32`,
 which make a function for any dtype of a marked kernel, `xp.piecewise`, `xp.while_loop` and `xp.zero_where` are in
-`numpy/frames.py` and `xla/frames.py`. `x += y` changes NumPy's array and makes a new one of JAX's: an array that is
-still needed must not be changed.
+`numpy/frames.py` and `xla/frames.py`. `x += y` changes a NumPy array in place and makes a new JAX array: arrays that
+are still needed must not be changed.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import numpy as np
 Array = Any
 Kernel = Callable[..., Array]
 Pieces = Sequence[tuple[Array, Any]]
-"""Conditions, each with the formula (a function of arrays, or a number) that holds where it is true."""
+"""Conditions, each with a formula (a function of arrays, or a number) that applies where it is true."""
 
 
 def in_float64(function: Kernel) -> Kernel:
-    """Mark a kernel that is written for float64 arrays of one shape: an engine runs it on any floating dtype."""
+    """Mark a kernel for float64 arrays of one shape: an engine runs it on any floating dtype."""
     function.frame = "in_float64"  # type: ignore[attr-defined]
     return function
 
 
 def jumps_at_zero(function: Kernel) -> Kernel:
-    """Mark such a kernel whose result jumps at 0: denormal numbers are 0 for it, as for TensorFlow and XLA."""
+    """Mark such a kernel as discontinuous at 0: denormal numbers are 0 for it, as in TensorFlow and XLA."""
     function.flushes = True  # type: ignore[attr-defined]
     return function
 
 
 def at_least_float32(function: Kernel) -> Kernel:
-    """Mark a kernel of one array that keeps its dtype: an engine computes 16 bits in 32."""
+    """Mark a kernel of one array that keeps its dtype: an engine computes 16-bit numbers in float32."""
     function.frame = "at_least_float32"  # type: ignore[attr-defined]
     return function
 
@@ -49,7 +49,7 @@ def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
 
 
 def ratio(x: Array, pair: Sequence[Sequence[float]]) -> Array:
-    """A numerator over a denominator, where there is one: an entry of `special_tables`."""
+    """A rational function, or a polynomial without a denominator: an entry of `special_tables`."""
     result = polynomial(x, pair[0])
     if len(pair) > 1:
         result /= polynomial(x, pair[1])
@@ -57,12 +57,12 @@ def ratio(x: Array, pair: Sequence[Sequence[float]]) -> Array:
 
 
 def odd(xp: Any, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """f(-x) = -f(x), from f on positive numbers."""
+    """The odd extension of a function on positive numbers: f(-x) = -f(x)."""
     return lambda x: xp.copysign(function(xp.absolute(x)), x)
 
 
 @cache
 def gauss_legendre() -> tuple[Array, Array]:
-    """Nodes and weights of an integral over [0, 1]."""
+    """Nodes and weights of a quadrature on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(64)
     return (nodes + 1) / 2, weights / 2

@@ -1,4 +1,4 @@
-"""What the random kernels of both engines share: factorials, a cipher, and how a number moves with its parameters."""
+"""Functions that the random kernels of both engines share: factorials, a cipher, and derivatives by parameters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STIRLING_RESTS = np.array(
 
 
 def log_factorial(xp: Any, k: Array) -> Array:
-    """log(k!), by Stirling's series beyond a few."""
+    """log(k!), by Stirling's series for all but small k."""
     small = k < 10
     n = xp.where(small, 10, k) + 1.0
     series = 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5) - 1 / (1680 * n**7)
@@ -44,14 +44,14 @@ def log_factorial(xp: Any, k: Array) -> Array:
 
 
 def stirling_rest(xp: Any, k: Array) -> Array:
-    """log(k!) less Stirling's approximation of it."""
+    """log(k!) minus Stirling's approximation."""
     square = (k + 1) * (k + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
     return xp.where(k <= 9, xp.asarray(_STIRLING_RESTS)[xp.clip(k, 0, 9).astype(int)], series)
 
 
 class BinomialRejection(NamedTuple):
-    """The constants of Hörmann's transformed rejection (BTRS) for n trials of probability p, and its last test."""
+    """The constants of Hörmann's transformed rejection (BTRS) for n trials with probability p, and its exact test."""
 
     xp: Any
     n: Array
@@ -64,7 +64,7 @@ class BinomialRejection(NamedTuple):
 
     @classmethod
     def of(cls, xp: Any, n: Array, p: Array) -> BinomialRejection:
-        """The constants; `xp` is the library."""
+        """Compute the constants; `xp` is the library."""
         deviation = xp.sqrt(n * p * (1 - p))
         b = 1.15 + 2.53 * deviation
         a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -72,7 +72,7 @@ class BinomialRejection(NamedTuple):
         return cls(xp, n, a, b, 0.92 - 4.2 / b, p / (1 - p), alpha, xp.floor((n + 1) * p))
 
     def at(self, i: Array) -> BinomialRejection:
-        """Those of some elements."""
+        """The constants of some elements."""
         return BinomialRejection(self.xp, *(values[i] for values in self[1:]))
 
     def accepts(self, k: Array, us: Array, v: Array) -> Array:
@@ -87,9 +87,9 @@ class BinomialRejection(NamedTuple):
         return xp.log(v * alpha / (a / (us * us) + b)) <= right
 
 
-# -- an order without a list: a block cipher that walks until it is inside -------------------------------------------
+# -- a permutation without a list: a block cipher that is repeated until the result is in range ----------------------
 def shuffled_index(xp: Any, index: Array, seed: Array, most: Array) -> Array:
-    """Where each index goes in an order of 0 ... most that two seed numbers give (Simon, four rounds)."""
+    """The position of each index in a permutation of 0 ... most, which two seeds determine (Simon, four rounds)."""
     index, seed, most = (xp.library.asarray(a) for a in (index, seed, most))
     keys = [np.uint64(_SIMON_KEY), *seed.astype(np.uint32).astype(np.uint64)]
     index, most = xp.library.broadcast_arrays(index.astype(np.uint64), most.astype(np.uint64))
@@ -104,7 +104,7 @@ def shuffled_index(xp: Any, index: Array, seed: Array, most: Array) -> Array:
 
 
 def _simon(value: Array, keys: Sequence[Array], half: Array) -> Array:
-    """Simon's cipher with words of `half` bits, for numbers of twice as many."""
+    """Simon's cipher with words of `half` bits, for numbers with twice as many."""
     word = (np.uint64(1) << half) - np.uint64(1)
 
     def left(x: Array, by: int) -> Array:
@@ -146,7 +146,7 @@ def truncated_part(xp: Any, low: Array, high: Array, at: Array) -> Array:
 generic_kernels.update(shuffled_index=shuffled_index, truncated_part=truncated_part)
 
 
-# -- how a gamma number moves with its alpha -------------------------------------------------------------------------
+# -- the derivative of a gamma number by its alpha -------------------------------------------------------------------
 @in_float64
 def gamma_tail(xp: Any, alpha: Array, y: Array, *, order: int) -> Array:
     """The part of a gamma density on one side of y, weighed with log(t / y)^order, over the density at y.

@@ -1,4 +1,4 @@
-"""Running sums in logarithms."""
+"""Cumulative sums in logarithms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ Array = Any
 
 
 def weighted_scan(xp: Any, w: Array, x: Array, y: Array, *, axis: int, **how: bool) -> Array:
-    """Running sums of w exp(-y), times exp(x): in logarithms, for positive and negative parts, so nothing overflows."""
+    """Cumulative sums of w exp(-y), times exp(x): positive and negative parts in logarithms, so
+    that nothing overflows.
+    """
     dtype = w.dtype
     w, x, y = map(widened, (w, x, y))
     halves = []

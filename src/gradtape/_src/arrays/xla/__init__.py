@@ -1,6 +1,6 @@
 """The XLA engine: JAX arrays and tracers, with the same functions under the same names as the NumPy engine.
 
-The package is imported with the first JAX array or compiled function; `jax_setup` says which of JAX's settings change.
+It is imported with the first JAX array or compiled function; `jax_setup` says which of JAX's settings change.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from gradtape._src.arrays.xla import (  # noqa: E402 - arrays made at import hav
 
 _MODULES = (core, frames, special, linalg, neural, signal, image, random, segment, state, control)
 xla_namespace: Any = Engine("XLA", jax.numpy, *_MODULES, rank=1)
-for _kind in (jax.Array, jax.core.Tracer):  # nothing is computed here: a forked child may be the first to import this
+for _kind in (jax.Array, jax.core.Tracer):  # computes nothing: a forked child may be the first to import this
     register_namespace(_kind, xla_namespace)
 
 
 class _OfSeveralProcesses(Interpreter):
-    """The functions for JAX's arrays in a process that is connected to others.
+    """The functions for JAX arrays in a process that is connected to others.
 
-    An array that is divided over processes may be one that all of them compute together, so that an op of it waits for
-    them where a lost process is noticed (see `processes/peers.py`).
+    Processes may compute an array that is divided among them together, so ops on it wait in a way that notices a lost
+    process (see `processes/peers.py`).
     """
 
-    rank = 0.9  # below that of traced values, with which no op waits
+    rank = 0.9  # below that of traced values, on which ops do not wait
 
     def find(self, name: str) -> Callable[..., Any]:
         function = getattr(xla_namespace, name)
@@ -72,7 +72,9 @@ processes.when_connected(_begin_connection)
 
 
 def in_memory(value: Any) -> Any:
-    """An array as NumPy's, in a process without XLA's threads: what is not in its memory by now will never be."""
+    """Convert to a NumPy array, in a process without XLA's threads: values that are not computed by
+    now never will be.
+    """
     if not isinstance(value, jax.Array):
         return value
     array: Any = value
@@ -82,7 +84,7 @@ def in_memory(value: Any) -> Any:
 
 
 class _WithoutThreads(Interpreter):
-    """The functions for JAX's arrays in a forked child: NumPy's."""
+    """The functions for JAX arrays in a forked child: NumPy's."""
 
     rank = 1
 

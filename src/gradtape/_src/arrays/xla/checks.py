@@ -1,9 +1,8 @@
-"""Checks inside of programs: see arrays/checks.py.
+"""Checks inside programs: see arrays/checks.py.
 
-While JAX traces a program, a collector takes what its checks find: a record for each, whose first element is the number
-of the check where it failed and 0 where it did not. Branches and loops hand the records of their programs on. The
-program returns the first record that is not 0: the number alone or, for the error message, with the values that the
-check looked at.
+While JAX traces a program, a collector gets a record from each check: its number if it failed, otherwise 0, and values.
+Branches and loops return the records of their programs. The program returns the first record that is not 0: only the
+number or, for the error message, also the values that the check read.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from gradtape._src.interrupts import contextmanager, setting
 
 Array = Any
 Record = tuple[Array, ...]
-"""The number of the check that failed, or 0, and values that it looked at."""
+"""The number of a failed check, or 0, and the values that it read."""
 
 
 class Collector:
-    """Which checks are made: all, assertions alone, or one, whose values are wanted."""
+    """Selects the checks to make: all, only assertions, or the one whose values are wanted."""
 
     def __init__(self, assertions_only: bool = False, number: int | None = None) -> None:
         self.assertions_only, self.number = assertions_only, number
@@ -40,7 +39,7 @@ class Collector:
         self.records.append((code, *values) if self.number is not None else (code,))
 
     def watches(self, program: Any) -> bool:
-        """Whether one of the checks is in a program."""
+        """Whether a program has a selected check."""
         return any(self.takes(rule, number) for number, (rule, _) in program.checks.items())
 
 
@@ -48,7 +47,7 @@ _collector: ContextVar[Collector | None] = ContextVar("gradtape_checks", default
 
 
 def check(*arrays: Array, rule: Any, number: int, params: tuple[Any, ...]) -> Array:
-    """The first array, after a check, if checks are collected."""
+    """Make a check, if checks are collected; return the first array."""
     collector = _collector.get()
     if collector is not None and collector.takes(rule, number):
         values = tuple(map(jnp.asarray, arrays))
@@ -57,7 +56,7 @@ def check(*arrays: Array, rule: Any, number: int, params: tuple[Any, ...]) -> Ar
 
 
 def refuse(kernel: str, failed: Array) -> None:
-    """Make the check of a kernel that finds out about its input on the way: where `failed`, the input is refused."""
+    """Make the check of a kernel that validates its input while it computes: the input is rejected where `failed`."""
     number, rule = refusals[kernel]
     if not isinstance(failed, jax.core.Tracer):
         if np.any(found := np.asarray(failed)):
@@ -70,14 +69,14 @@ def refuse(kernel: str, failed: Array) -> None:
 
 
 def explaining() -> bool:
-    """Whether the program runs a second time, for the values of an error message."""
+    """Whether the program runs again for the values of an error message."""
     collector = _collector.get()
     return collector is not None and collector.number is not None
 
 
 @contextmanager
 def collecting(collector: Collector) -> Iterator[list[Record]]:
-    """Within the block checks go to this collector."""
+    """Context in which checks add records to this collector."""
     with setting(_collector, collector):
         yield collector.records
 
@@ -89,13 +88,13 @@ def first(records: Sequence[Record]) -> Record:
 
 # -- programs within programs ----------------------------------------------------------------------------------------
 def watched(*programs: Any) -> bool:
-    """Whether one of these programs has a check that is collected."""
+    """Whether one of these programs has a selected check."""
     collector = _collector.get()
     return collector is not None and any(map(collector.watches, programs))
 
 
 def collected(function: Callable[[], Any]) -> tuple[Any, Record | None]:
-    """What a function returns, and the first record of a check in it that failed; None where it has no checks."""
+    """The result of a function, and the record of its first failed check; None if it has no checks."""
     outer = _collector.get()
     assert outer is not None
     with collecting(Collector(outer.assertions_only, outer.number)) as records:
@@ -104,14 +103,14 @@ def collected(function: Callable[[], Any]) -> tuple[Any, Record | None]:
 
 
 def report(record: Record) -> None:
-    """Hand on what the checks of a branch or a loop found."""
+    """Add the record of the checks in a branch or a loop."""
     outer = _collector.get()
     assert outer is not None
     outer.records.append(record)
 
 
 def nothing_like(*functions: Callable[[], Any]) -> Record:
-    """The record of checks that hold, in the form of the one that some of these functions give."""
+    """The record of checks that hold, with the structure of that of these functions."""
     if not explaining():
         return (jnp.int32(0),)
     for function in functions:

@@ -1,6 +1,6 @@
-"""Programs within programs: branches and loops, as XLA has them.
+"""Branches and loops of programs, as XLA control flow.
 
-A program here is anything with `invoke(given, others)`: arrays for its explicit inputs, and for what it captured.
+A program here is anything with `invoke(given, others)`: arrays for its explicit inputs, and captured values.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Array = Any
 
 
 def inline(*operands: Array, program: Any) -> tuple[Array, ...]:
-    """A program as a part of the one around it."""
+    """Run a program that is inlined into another one."""
     return tuple(program.replay(*operands))
 
 
 def switch(index: Array, *operands: Array, branches: Sequence[Any], splits: Sequence[int], **_: Any) -> Any:
-    """The results of one of several programs; an index outside of their range means the nearest one."""
+    """Run one of several programs; an index out of range selects the nearest one."""
     starts = [sum(splits[:i]) for i in range(len(splits))]
 
     def branch(number: int) -> Callable[[], Any]:
@@ -52,7 +52,7 @@ def switch(index: Array, *operands: Array, branches: Sequence[Any], splits: Sequ
 
 
 def scan(*operands: Array, body: Any, carried: int, scanned: int, length: Any, reverse: bool, **_: Any) -> Any:
-    """A program over the rows of some operands, handing `carried` values from one to the next; other results stack."""
+    """Run a program over the rows of some operands, with `carried` values; its other results are stacked."""
     start, rows, others = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
 
     def step(state: Any, row: Any) -> Any:
@@ -64,7 +64,7 @@ def scan(*operands: Array, body: Any, carried: int, scanned: int, length: Any, r
     rows = tuple(map(jnp.asarray, rows))
     first = tuple(map(jnp.asarray, start))
     record = _no_record(lambda: body.invoke((jnp.int32(0), *first, *[row[0] for row in rows]), others), body)
-    if not isinstance(length, int):  # not known yet: then a row says it
+    if not isinstance(length, int):  # unknown while tracing: a row tells
         rows, length = (*rows, jnp.zeros((length,))), None
     state = (jnp.int32(0), first, record)
     (_, carry, record), stacked = lax.scan(step, state, rows, length=length, reverse=reverse)
@@ -76,11 +76,11 @@ def scan(*operands: Array, body: Any, carried: int, scanned: int, length: Any, r
 def loop(
     *operands: Array, body: Any, test: Any, carried: int, captured: int, limit: int | None, slots: int, **_: Any
 ) -> Any:
-    """A program as long as a test of what it carries holds: the last values, and the number of iterations.
+    """Run a program while a test of its carry is true: the final carry, and the number of iterations.
 
-    With `slots` what was carried is kept on the way, so that a derivative can begin anywhere: every stride-th
-    iteration, where the stride doubles and every second slot is freed whenever the slots are full. Then the stride and
-    the slots follow. A check that fails ends the loop: with values that were refused it might have no end.
+    With `slots` carries are saved, so that a derivative can start anywhere: every stride-th one; whenever the slots are
+    full, the stride doubles and every second slot is freed. Stride and slots are further results. A failed check ends
+    the loop, which might not terminate with invalid values.
     """
     first = tuple(map(jnp.asarray, operands[:carried]))
     others, for_test = operands[carried : carried + captured], operands[carried + captured :]
@@ -100,8 +100,8 @@ def loop(
 
 
 class _LoopParts(NamedTuple):
-    """What `lax.while_loop` calls. A state has the number of the iteration, what is carried, and a record: where there
-    are checks, what they found and whether to go on; otherwise ().
+    """The functions for `lax.while_loop`. The state is the index of the iteration, the carry, and a record: with
+    checks, their record and whether to continue; otherwise ().
     """
 
     body: Any
@@ -118,7 +118,7 @@ class _LoopParts(NamedTuple):
         return zero, first, self._tested(zero, first, record)
 
     def goes_on(self, state: Any) -> Any:
-        """Whether there is a next iteration."""
+        """Whether to run another iteration."""
         iteration, carry, record, *_ = state
         if not record:
             return self._holds(iteration, carry)
@@ -142,7 +142,7 @@ class _LoopParts(NamedTuple):
 
 
 def _saving_step(parts: _LoopParts, slots: int, state: Any) -> Any:
-    """One iteration of a loop that keeps what it carries."""
+    """One iteration of a loop that saves carries."""
     iteration, carry, record, stride, kept = state
 
     def thinned(state: Any) -> Any:
@@ -159,7 +159,7 @@ def _saving_step(parts: _LoopParts, slots: int, state: Any) -> Any:
 
 
 def _no_record(*parts: Any) -> Any:
-    """What a loop over programs carries for their checks before its first iteration: () where none is collected.
+    """The initial record of the checks in a loop over programs: () if none is collected.
 
     `parts` are functions that invoke a program, each followed by the program.
     """
@@ -168,7 +168,7 @@ def _no_record(*parts: Any) -> Any:
 
 
 def _recorded(invoke: Callable[[], Any], record: Any) -> tuple[Any, Any]:
-    """What a program returns, and the first record of a check that failed: the one from before, or one of now."""
+    """The result of a program, and the record of the first failed check: the earlier one, or one of this call."""
     if not record:
         return invoke(), record
     results, new = checks.collected(invoke)
@@ -176,13 +176,13 @@ def _recorded(invoke: Callable[[], Any], record: Any) -> tuple[Any, Any]:
 
 
 def host_effect(*arrays: Array, function: Any, effect: bool = True) -> Array:
-    """Call back, in the order of the program, for what a function does and not for what it returns."""
+    """Call back, in program order, for the side effects of a function."""
     if checks.explaining():
-        return jnp.int32(0)  # it has been done
+        return jnp.int32(0)  # this runs the program again for an error message
     return io_callback(function, jax.ShapeDtypeStruct((), jnp.int32), *arrays, ordered=True)
 
 
 def host_function(*arrays: Array, function: Any, specs: Sequence[Any], effect: bool = True) -> Any:
-    """Call back for the results of a function, of which shapes and dtypes are known."""
+    """Call back for the results of a function, whose shapes and dtypes are known."""
     shapes = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in specs)
     return io_callback(function, shapes, *arrays, ordered=True)

@@ -1,7 +1,7 @@
 """Elementwise functions, reductions, shaping, lookups and products on JAX arrays.
 
-See arrays/numpy/core.py for what each function means; here is how XLA says it. Nothing here looks at a value, so that
-all of it can be traced: operands are arrays, tracers, NumPy arrays and Python numbers in any mixture.
+See arrays/numpy/core.py for the meaning of each function. Nothing here reads values, so that everything can be traced:
+operands are JAX arrays, tracers, NumPy arrays and Python numbers in any mixture.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Axes = tuple[int, ...]
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
 def power(x: Array, y: Array) -> Array:
-    """x**y, without the general power where the exponent is a constant that people write."""
+    """x**y, with faster formulas for common constant exponents."""
     if type(y) is np.ndarray and not y.ndim and y.dtype.kind in "fiu":
         exponent = y.item()
         if exponent == 0.5:
@@ -59,7 +59,7 @@ def reciprocal(x: Array) -> Array:
 def rsqrt(x: Array) -> Array:
     if is_complex(x):
         return _complex_rsqrt(x)
-    return 1 / jnp.sqrt(x)  # XLA's own is less exact on a processor; on a GPU this becomes its instruction
+    return 1 / jnp.sqrt(x)  # XLA's own is less accurate on a CPU; on a GPU this becomes its instruction
 
 
 def _complex_rsqrt(z: Array) -> Array:
@@ -126,7 +126,7 @@ def astype(x: Array, *, dtype: Any, source: Any = None) -> Array:
         x = jnp.real(x)
     if dtype.kind == "b":
         return jnp.logical_not(is_zero(x))
-    return x.astype(dtype)  # XLA saturates by itself, and makes 0 of NaN
+    return x.astype(dtype)  # XLA saturates, and converts NaN to 0
 
 
 def identity(x: Array) -> Array:
@@ -201,7 +201,7 @@ def cumprod(x: Array, *, axis: int, exclusive: bool = False, reverse: bool = Fal
 
 
 def shifted_scan(result: Array, start: Any, axis: int, exclusive: bool, reverse: bool) -> Array:
-    """An inclusive scan as it is or, if it is to be exclusive, moved on by one, with `start` before the first."""
+    """Shift an inclusive scan by one if it is to be exclusive, with `start` as the first element."""
     if not exclusive or not result.shape[axis]:
         return result
     widths = [(0, 0, 0)] * result.ndim
@@ -251,7 +251,7 @@ def roll(x: Array, *, shift: Axes, axis: Axes) -> Array:
 
 
 def getitem(x: Array, *, index: tuple[Any, ...]) -> Array:
-    """One slice, then the backward axes turned round, then the axes that appear and disappear."""
+    """One slice, then the reversed axes, then the axes that appear and disappear."""
     if not _is_static(index) or not is_known_shape(x.shape):
         return x[index]
     spans, shape, backward = _spans(index, x.shape)
@@ -261,7 +261,7 @@ def getitem(x: Array, *, index: tuple[Any, ...]) -> Array:
 
 
 def setitem(x: Array, *, index: tuple[Any, ...], shape: Axes) -> Array:
-    """The transpose of `getitem`, step by step from its end; a slice becomes padding around and between."""
+    """The transpose of `getitem`, step by step in reverse; slices become padding."""
     if not _is_static(index) or not is_known_shape(shape):
         return jnp.zeros(shape, x.dtype).at[index].set(x)
     spans, taken, backward = _spans(index, shape)
@@ -280,7 +280,7 @@ def _is_static(index: tuple[Any, ...]) -> bool:
 
 
 def _spans(index: tuple[Any, ...], shape: Axes) -> tuple[list[tuple[int, int, int]], list[int], list[int]]:
-    """For each axis the first position, how many and how far apart; the shape of the result; the axes gone backward."""
+    """For each axis the first position, the count and the step; the shape of the result; the reversed axes."""
     named = builtins.sum(part is not None and part is not Ellipsis for part in index)
     parts: list[Any] = []
     for part in index if Ellipsis in index else (*index, Ellipsis):
@@ -307,14 +307,14 @@ def _spans(index: tuple[Any, ...], shape: Axes) -> tuple[list[tuple[int, int, in
 
 # -- indexing --------------------------------------------------------------------------------------------------------
 def _walked_together(function: Callable[..., Array], batch_dims: int) -> Callable[..., Array]:
-    """A function of arrays whose first axes walk together."""
+    """Map a function over batch axes."""
     for _ in range(batch_dims):
         function = jax.vmap(function)
     return function
 
 
 def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
-    """Indices were looked at before, where they are known; XLA takes the nearest row for one that is out of range."""
+    """Known indices were checked before; XLA clips those that are out of range."""
     return _walked_together(partial(jnp.take, axis=axis - batch_dims, mode="clip"), batch_dims)(x, indices)
 
 
@@ -325,13 +325,13 @@ def add_rows(values: Array, indices: Array, *, shape: Axes) -> Array:
 
 
 def coordinates(indices: Array) -> tuple[Array, ...]:
-    """Indices whose last axis holds coordinates, as one array for each coordinate."""
+    """Split indices whose last axis has coordinates into one array for each coordinate."""
     return tuple(indices[..., i] for i in range(indices.shape[-1]))
 
 
 def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     def one(x: Array, indices: Array) -> Array:
-        if not indices.shape[-1]:  # coordinates of length 0 name the whole tensor
+        if not indices.shape[-1]:  # coordinates of length 0 select the whole tensor
             return jnp.broadcast_to(x, (*indices.shape[:-1], *x.shape))
         return x.at[coordinates(indices)].get(mode="clip")
 
@@ -373,7 +373,7 @@ def put_along_axis(x: Array, indices: Array, *, axis: int, size: int) -> Array:
 
 # -- linear algebra --------------------------------------------------------------------------------------------------
 def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = False) -> Array:
-    """One product; XLA reads a transposed operand in place, and sums float16 and bfloat16 in float32 by itself."""
+    """One product; XLA reads a transposed operand in place, and accumulates float16 and bfloat16 in float32."""
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError("matmul multiplies matrices")
     if adjoint_x:
@@ -384,7 +384,7 @@ def matmul(x: Array, y: Array, *, adjoint_x: bool = False, adjoint_y: bool = Fal
 
 
 def einsum(*xs: Array, equation: str) -> Array:
-    """A product of two half-precision arrays is XLA's, which sums in float32; sums before and between are not."""
+    """XLA accumulates a product of two half-precision arrays in float32, but not sums before and between products."""
     if not is_half(xs[0].dtype) or _is_one_product(equation):
         return jnp.einsum(equation, *xs)
     return jnp.einsum(equation, *map(widened, xs)).astype(xs[0].dtype)
@@ -392,32 +392,32 @@ def einsum(*xs: Array, equation: str) -> Array:
 
 @lru_cache(maxsize=256)
 def _is_one_product(equation: str) -> bool:
-    """Whether there are two operands, and no axis is summed that only one of them has."""
+    """Whether there are two operands, and no axis of only one of them is summed."""
     inputs, _, output = equation.partition("->")
     operands = inputs.split(",")
     return len(operands) == 2 and set(operands[0]) ^ set(operands[1]) <= set(output)
 
 
 def from_numpy(x: Array) -> Array:
-    """Not bound to a device: an op moves it to the device of its other operands."""
+    """Uncommitted: an op moves it to the device of its other operands."""
     return jnp.asarray(x)
 
 
 def alongside(x: Array, y: Array) -> Array:
-    if len(y.sharding.device_set) > 1 and np.shape(x) != y.shape:  # it cannot be divided as `y` is
+    if len(y.sharding.device_set) > 1 and np.shape(x) != y.shape:  # it cannot be divided like `y`
         return jnp.asarray(x)
     return jax.device_put(x, y.sharding) if isinstance(x, jax.core.Tracer) else put(x, y.sharding)
 
 
 def transfer(x: Array, *, device: Any, source: Any) -> Array:
-    """NumPy gets a view of the processor's memory, to which neither writes. A program stays where it is."""
+    """NumPy gets a view of host memory, which neither of them writes to. Programs stay where they are."""
     if isinstance(x, jax.core.Tracer):
         return jax.lax.with_sharding_constraint(x, device) if hasattr(device, "mesh") else x
     return np.asarray(x) if device is None else put(x, device)
 
 
 def concrete_only(x: Array, op: str) -> None:
-    """Say what is wrong with an op whose result's shape depends on values, while a program is being compiled."""
+    """Raise an error for an op whose result shape depends on values, while a program is compiled."""
     if isinstance(x, jax.core.Tracer):
         raise only_eager(
             ValueError(

@@ -1,4 +1,4 @@
-"""How shared kernels run on XLA: whole arrays, every formula for all numbers. Nothing looks at a value."""
+"""How shared kernels run on XLA: every formula runs on whole arrays, without reading values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kernel = Callable[..., Array]
 
 
 def in_float64(function: Kernel) -> Kernel:
-    """Run a function of float64 arrays of one shape on operands of any shapes and floating dtype."""
+    """Run a function of float64 arrays of one shape on operands with any shapes and floating dtypes."""
 
     @wraps(function)
     def kernel(*operands: Array, **attrs: Any) -> Array:
@@ -30,7 +30,7 @@ def in_float64(function: Kernel) -> Kernel:
 
 
 def at_least_float32(function: Kernel) -> Kernel:
-    """Run a function on one array of any dtype, and keep the dtype: 16 bits are computed in 32."""
+    """Run a function on one array of any floating dtype, which the result has too: 16-bit numbers in float32."""
 
     @wraps(function)
     def kernel(x: Array) -> Array:
@@ -42,10 +42,10 @@ def at_least_float32(function: Kernel) -> Kernel:
 
 
 def piecewise(x: Array, pieces: Pieces, *others: Array, idle: Sequence[float] | None = None) -> Array:
-    """Each formula where its condition holds; NaN where none does.
+    """Select the result of each formula where its condition is true; NaN where none is.
 
-    A formula that iterates needs `idle` operands, for which it ends soon: it gets them where its condition does not
-    hold, and does not run at all where it holds nowhere.
+    A formula that iterates needs `idle` operands, for which it ends soon: it gets them where its condition is false,
+    and does not run at all if the condition is false everywhere.
     """
     operands = (x, *others)
     result = jnp.full(x.shape, np.nan)
@@ -68,12 +68,12 @@ def _filled(result: Array, where: Array, formula: Kernel, operands: Sequence[Arr
 
 
 def is_zero(x: Array) -> Array:
-    """Where x is 0. Programs on a processor flush denormal numbers."""
+    """Whether x is 0. Programs on a CPU flush denormal numbers."""
     if x.dtype.name == "bfloat16":  # `equal` compares the bits
         return jnp.absolute(x) <= 0
     return jnp.equal(x, 0)
 
 
 def zero_where(zero: Array, value: Array) -> Array:
-    """The value, and 0 where `zero` holds."""
+    """The value, and 0 where `zero` is true."""
     return jnp.where(zero, 0, value)

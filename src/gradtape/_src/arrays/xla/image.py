@@ -1,4 +1,4 @@
-"""Resizing on JAX arrays: see arrays/numpy/image.py for what each function means, and for the tables of weights."""
+"""Resizing on JAX arrays: see arrays/numpy/image.py for the meaning of each function, and for the weights."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _sum_type(x: Array) -> Any:
 
 
 def _weighed(x: Array, axis: int, index: Array, weights: Array) -> Array:
-    """A lookup for each tap, which XLA adds up in one pass."""
+    """One lookup for each tap; XLA sums them in one pass."""
     expanded = (slice(None),) + (None,) * (x.ndim - axis - 1)
     dtype = _sum_type(x)
     parts = [
@@ -52,7 +52,7 @@ def _weighed(x: Array, axis: int, index: Array, weights: Array) -> Array:
 
 
 def _along(matrix: Array, x: Array, axis: int) -> Array:
-    """One product; weights are not rounded to fewer bits than the sums have."""
+    """One product; weights are not rounded to fewer bits than the sums."""
     dtype = _sum_type(x)
     product = jnp.tensordot(matrix.astype(dtype), x.astype(dtype), (1, axis), precision=lax.Precision.HIGHEST)
     return jnp.moveaxis(product, 0, axis).astype(x.dtype)

@@ -1,8 +1,8 @@
-"""Factorisations and solvers on JAX arrays: see arrays/numpy/linalg.py for what each function means.
+"""Factorisations and solvers on JAX arrays: see arrays/numpy/linalg.py for the meaning of each function.
 
-Matrices that a function refuses (singular, not positive definite, not finite) raise the NumPy engine's errors:
-immediately if arrays are concrete, and after a compiled program has run on the processor (checks.py). On a GPU such a
-matrix gives inf or nan, and the other matrices of the stack are not touched.
+Matrices that a function rejects (singular, not positive definite, not finite) raise the NumPy engine's errors:
+immediately for concrete arrays, and after a compiled program has run on the CPU (checks.py). On a GPU the results of
+such a matrix are inf or nan, and other matrices of the stack are unaffected.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
 
 
 def _solve(x: Array, y: Array) -> tuple[Array, Array]:
-    """The solution, and which matrices have none."""
+    """The solution, and whether each matrix is singular."""
     packed, _, order = lax.linalg.lu(jnp.asarray(x))
     lead = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     packed = jnp.broadcast_to(packed, (*lead, *x.shape[-2:]))
@@ -54,7 +54,7 @@ def _solve(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _zero_pivot(packed: Array, x: Array) -> Array:
-    """Whether a pivot is zero, or the first is nan, which TensorFlow takes for zero."""
+    """Whether a pivot is zero, or the first is nan, which TensorFlow treats as zero."""
     zero = jnp.any(jnp.diagonal(packed, axis1=-2, axis2=-1) == 0, axis=-1)
     return zero | jnp.isnan(x[..., 0, 0]) if x.shape[-1] else zero
 
@@ -87,7 +87,7 @@ def tridiagonal_solve(x: Array, y: Array) -> Array:
 
 
 def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
-    """Gauss with row swaps; what is above the diagonal grows to two elements."""
+    """Gaussian elimination with row swaps, after which there are two elements above the diagonal."""
 
     def forward(row: Any, below: Any) -> Any:
         swap = jnp.absolute(below[0]) > jnp.absolute(row[0])
@@ -122,7 +122,7 @@ def lu(x: Array) -> tuple[Array, Array]:
     if x.dtype.kind == "c":
         packed, order = _lu_by_size(x)
     else:
-        wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)  # what LAPACK has
+        wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)  # as LAPACK supports
         packed, _, order = lax.linalg.lu(wide)
         packed = packed.astype(x.dtype)
     refuse("lu", _zero_pivot(packed, x))
@@ -130,7 +130,7 @@ def lu(x: Array) -> tuple[Array, Array]:
 
 
 def _lu_by_size(x: Array) -> tuple[Array, Array]:
-    """Column by column, for complex numbers: LAPACK picks the largest by the sum of its parts, not by its size."""
+    """Column by column, for complex numbers: LAPACK selects pivots by the sum of their parts, not by magnitude."""
     n = x.shape[-1]
     at = jnp.arange(n)
 
@@ -160,7 +160,7 @@ def eigh(x: Array) -> tuple[Array, Array]:
 
 
 def eigvalsh(x: Array) -> Array:
-    return eigh(x)[0]  # XLA leaves out what is not used
+    return eigh(x)[0]  # XLA drops the unused vectors
 
 
 def eig(x: Array) -> tuple[Array, Array]:
@@ -191,7 +191,7 @@ def svdvals(x: Array) -> Array:
 
 # -- functions of matrices -------------------------------------------------------------------------------------------
 def expm(x: Array) -> Array:
-    """The NumPy engine's formula, always with the longest approximant: which one is enough depends on values."""
+    """The NumPy engine's formula, always with the longest approximant: the choice would depend on values."""
     if not x.size:
         return jnp.asarray(x)
     order, bound = max(PADE_REACH[x.real.dtype.itemsize].items())
@@ -238,7 +238,7 @@ def _in_double(function: Callable[[Array], Array], x: Array) -> Array:
 
 
 def _either(where: Array, one: Callable[[Array], Array], other: Callable[[Array], Array], a: Array) -> Array:
-    """`one` of the matrices where a condition holds, `other` of the rest; not computed if there is no rest."""
+    """`one` of the matrices where a condition is true, else `other`; not computed if unnecessary."""
     return lax.cond(jnp.all(where), one, lambda a: jnp.where(where[:, None, None], one(a), other(a)), a)
 
 

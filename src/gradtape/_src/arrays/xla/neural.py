@@ -1,7 +1,8 @@
-"""Convolution, pooling, softmax and attention on JAX arrays: see arrays/numpy/neural.py for what each function means.
+"""Convolution, pooling, softmax and attention on JAX arrays: see arrays/numpy/neural.py for the meaning of each
+function.
 
-A convolution and each of its two transposes is one convolution of XLA, so that cuDNN or oneDNN runs it; pooling is one
-`reduce_window`. Kernels of several steps are jitted: outside of a compiled program they are one call all the same.
+A convolution and each of its two transposes is one convolution of XLA, which cuDNN or oneDNN runs; pooling is one
+`reduce_window`. Kernels with several steps are jitted, so that eager code runs them in one call.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from gradtape._src.arrays.half import in_float32, sum_dtype, widened  # XLA converts as it reads, without a copy
+from gradtape._src.arrays.half import in_float32, sum_dtype, widened  # XLA converts while it reads, without a copy
 from gradtape._src.arrays.numpy.neural import conv_sizes
 
 Array = Any
@@ -29,7 +30,7 @@ _WINDOW = ("strides", "dilations", "padding")
 
 # -- convolution and its two transposes ------------------------------------------------------------------------------
 def _letters(first: str, last: str, rank: int) -> str:
-    """Names of axes, as XLA reads them: `first`, the axes of space, `last`."""
+    """Names of axes in XLA's notation: `first`, the spatial axes, `last`."""
     return first + "0123456789"[:rank] + last
 
 
@@ -51,7 +52,7 @@ def conv(x: Array, y: Array, *, strides: Sizes, dilations: Sizes, padding: Pairs
 def conv_input_grad(
     z: Array, y: Array, *, shape: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
-    """The outputs with zeros between them, under the filters turned around."""
+    """Convolve the outputs, dilated by the strides, with the flipped filters."""
     rank = len(strides)
     images, filters = _letters("N", "C", rank), _letters("", "OI", rank)
     if groups > 1:  # [*window, c, groups * o] -> [*window, groups * c, o]
@@ -73,7 +74,7 @@ def conv_input_grad(
 def conv_filter_grad(
     x: Array, z: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
-    """The images under the outputs, which are a filter with a tap at every position; the batch is what is summed."""
+    """Convolve the images with the outputs, which are a filter with a tap at every position; the batch is summed."""
     rank = len(strides)
     ends = tuple(
         (low, (k - 1) * d + _dilated_length(m, s) - n - low)
@@ -81,7 +82,7 @@ def conv_filter_grad(
             x.shape[1:-1], z.shape[1:-1], window, strides, dilations, padding, strict=True
         )
     )
-    if not prod(z.shape):  # no position to sum over, and nothing that could be a filter
+    if not prod(z.shape):  # no positions to sum over
         return jnp.zeros((*window, x.shape[-1] // groups, z.shape[-1]), x.dtype)
     return lax.conv_general_dilated(
         x,
@@ -95,12 +96,12 @@ def conv_filter_grad(
 
 
 def _dilated_length(count: int, stride: int) -> int:
-    """How long so many positions are, a stride apart."""
+    """The dilated length of `count` positions with a stride."""
     return (count - 1) * stride + 1 if count else 0
 
 
 def _outward(out: Sizes, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Pairs:
-    """What to add around dilated outputs so that all windows that see a place of `shape` are inside of one there."""
+    """The padding of dilated outputs with which all windows that contain a position of `shape` are inside."""
     pairs = []
     for m, n, k, s, d, (low, _) in zip(out, shape, window, strides, dilations, padding, strict=True):
         reach = (k - 1) * d
@@ -108,7 +109,7 @@ def _outward(out: Sizes, shape: Sizes, window: Sizes, strides: Sizes, dilations:
     return tuple(pairs)
 
 
-# -- windows written out ---------------------------------------------------------------------------------------------
+# -- windows as patches ----------------------------------------------------------------------------------------------
 def _padded(x: Array, padding: Pairs, value: Any) -> Array:
     lead = x.ndim - len(padding) - 1
     config = [(0, 0, 0)] * lead + [(low, high, 0) for low, high in padding] + [(0, 0, 0)]
@@ -123,12 +124,12 @@ def _cropped(x: Array, padding: Pairs) -> Array:
 
 
 def _pick(x: Array, axis: int, start: int, count: int, stride: int) -> Array:
-    """`count` places of one axis, a stride apart."""
+    """`count` positions of one axis, a stride apart."""
     return lax.slice_in_dim(x, start, start + _dilated_length(count, stride), stride, axis)
 
 
 def _put(x: Array, axis: int, start: int, size: int, stride: int) -> Array:
-    """The transpose of `_pick`: zeros of `size` along an axis, with x at the places."""
+    """The transpose of `_pick`: zeros of `size` along an axis, with x at these positions."""
     config = [(0, 0, 0)] * x.ndim
     config[axis] = (start, size - start - _dilated_length(x.shape[axis], stride), stride - 1)
     return lax.pad(x, np.zeros((), x.dtype), config)
@@ -136,7 +137,7 @@ def _put(x: Array, axis: int, start: int, size: int, stride: int) -> Array:
 
 @partial(jax.jit, static_argnames=(*_WINDOW, "window"))
 def conv_patches(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    """The taps of one axis of space after the other, each a slice."""
+    """Take the taps of one spatial axis after the other, each as a slice."""
     rank = len(window)
     out = conv_sizes(x.shape[1:-1], window, strides, dilations, padding)
     x = _padded(x, padding, 0)
@@ -197,7 +198,7 @@ def _lowest(x: Array) -> Any:
 @partial(jax.jit, static_argnames=(*_WINDOW, "shape", "window"))
 @in_float32
 def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    """Numbers with zeros between them, under windows of ones."""
+    """Sum over windows of the values, dilated by the strides."""
     around = _outward(x.shape[1:-1], shape, window, strides, dilations, padding)
     config = [(low, high, s - 1) for (low, high), s in zip(around, strides, strict=True)]
     dilated = lax.pad(x, np.zeros((), x.dtype), [(0, 0, 0), *config, (0, 0, 0)])
@@ -205,7 +206,7 @@ def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilatio
     return _pool(lax.add, 0, dilated, window, ones, dilations, none)
 
 
-# The place of a maximum is the number of its tap. There is a term for each tap, and XLA makes one pass of them.
+# The position of a maximum is the number of its tap. There is a term for each tap, and XLA sums them in one pass.
 @partial(jax.jit, static_argnames=(*_WINDOW, "window"))
 @in_float32
 def max_unpool(
@@ -255,7 +256,7 @@ def max_position(x: Array, top: Array, *, window: Sizes, strides: Sizes, dilatio
 
 
 def _first_hit(x: Array, top: Array, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    """The number of the first tap that has the maximum; the number of taps where none has (it is NaN)."""
+    """The number of the first tap with the maximum; the number of taps if there is none (it is NaN)."""
     sizes, out = x.shape[1:-1], top.shape[1:-1]
     x = _padded(x, padding, 0)
     taps = list(product(*map(range, window)))
@@ -267,22 +268,22 @@ def _first_hit(x: Array, top: Array, window: Sizes, strides: Sizes, dilations: S
         ):
             at = np.arange(m) * s + i * d - low
             inside = (at >= 0) & (at < n)
-            if not inside.all():  # what was padded is not part of the image
+            if not inside.all():  # padding does not belong to the image
                 hit &= inside.reshape(-1, *[1] * (top.ndim - axis - 1))
         place = jnp.where(hit, number, place)
     return place
 
 
 def _at_tap(x: Array, tap: Sizes, first: int, out: Sizes, strides: Sizes, dilations: Sizes) -> Array:
-    """What every window sees at one of its taps; `first` is the first axis of space."""
+    """The element of every window at one of its taps; `first` is the first spatial axis."""
     for axis, (i, m, s, d) in enumerate(zip(tap, out, strides, dilations, strict=True), first):
         x = _pick(x, axis, i * d, m, s)
     return x
 
 
 # -- softmax ---------------------------------------------------------------------------------------------------------
-# Sums and exponentials are taken in float32 at least; where results are as narrow as operands, XLA rounds on the way
-# out.
+# Sums and exponentials are computed at least in float32; if results are as narrow as operands, XLA rounds while it
+# writes them.
 @partial(jax.jit, static_argnames="axis")
 def softmax(x: Array, *, axis: int) -> Array:
     wide = widened(x)
@@ -291,8 +292,8 @@ def softmax(x: Array, *, axis: int) -> Array:
     total = jnp.sum(e, axis=axis, keepdims=True)
     if not _on_gpu(x) or x.dtype.itemsize == 8:
         return (e / total).astype(x.dtype)
-    # The two numbers of a row are stored: every use of the shares, such as the gradient, computes them from x
-    # in one pass. XLA would put the sums into that pass, whose kernel then has too few registers. And a difference of
+    # The two numbers of a row are stored: every use of the result, such as the gradient, computes it from x in one
+    # pass. XLA would fuse the sums into that pass, whose kernel then has too few registers. And a difference of
     # logarithms costs a GPU less than a quotient.
     top, scale = lax.optimization_barrier((top, jnp.log(total)))
     return jnp.exp(wide - top - scale).astype(x.dtype)
@@ -320,9 +321,9 @@ def _row_statistics(wide: Array, epsilon: float, centered: bool, on_gpu: bool) -
     if not on_gpu:
         mean = jnp.mean(wide, axis=-1, keepdims=True)
         return mean, lax.rsqrt(jnp.mean((wide - mean) ** 2, axis=-1, keepdims=True) + epsilon)
-    # One pass for both sums, of differences to a number of the row: however far from 0 the row is, and even if that
-    # number is far from the others, only some last bits cancel. As in softmax the two are written: the gradients of
-    # what comes before and after start from them, not from sums.
+    # One pass for both sums, of differences from an element of the row: however far from 0 the row is, and even if that
+    # element is far from the others, only a few last bits cancel. As in softmax the two results are stored: the
+    # gradients of what comes before and after use them instead of sums.
     near = wide - wide[..., :1]
     first, second = (jnp.mean(v, axis=-1, keepdims=True) for v in (near, near * near))
     mean = first + wide[..., :1]
@@ -345,10 +346,10 @@ def _top(x: Array, axis: int) -> Array:
 
 @jax.jit
 def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """The slope has the labels by comparison, which XLA fuses with the rest; a label that is no class gives NaN.
+    """The gradient selects labels by comparison, which XLA fuses with the rest; an invalid label gives NaN.
 
-    It is as narrow as the logits. In one compiled program it is never stored: the backward pass multiplies it by a
-    number for each row, and both go into one pass over the logits.
+    It is as narrow as the logits. A compiled program never stores it: the backward pass multiplies it by a number for
+    each row, and both are computed in one pass over the logits.
     """
     classes = logits.shape[-1]
     wide = widened(logits)
@@ -399,7 +400,7 @@ def _projected_loss(x: Array, w: Array, labels: Array, bias: Array, adjoint: boo
 def _projected_gradient(
     g: Array, x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any = None
 ) -> tuple[Array, ...]:
-    """The losses, and the cotangents of x, w and perhaps the bias: logits are computed once, a block at a time."""
+    """The losses, and the cotangents of x, w and the bias, if any: logits are computed once, a block at a time."""
     wide = sum_dtype(x.dtype)
     rows, count, kept = _in_blocks((x, labels, g), (1, 0, 0), w.shape[0 if adjoint else 1])
 
@@ -425,7 +426,9 @@ def _projected_gradient(
 
 
 def _loss_and_slope(x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any) -> tuple[Array, Array]:
-    """Of a block of rows, rounded where the formula rounds: to the dtype of the product, then to that of the loss."""
+    """The loss and gradient of a block of rows, rounded like the formula: to the product's dtype,
+    then to the loss's.
+    """
     logits = jnp.matmul(x, w.T if adjoint else w)
     if bias is not None:
         logits = logits + bias
@@ -433,13 +436,13 @@ def _loss_and_slope(x: Array, w: Array, labels: Array, bias: Array, adjoint: boo
 
 
 BLOCK_BYTES = 2**29
-"""How many bytes of logits there are at a time, about: enough to keep the chip busy with one block."""
+"""The approximate number of bytes of logits in a block: enough to occupy the chip."""
 
 
 def _in_blocks(arrays: tuple[Array, ...], inner: Sizes, classes: int) -> tuple[list[Array], int, int]:
-    """Arrays of rows, of which the last `inner` axes are within a row, in blocks of rows; how many blocks and rows.
+    """Divide arrays of rows, whose last `inner` axes are within a row, into blocks; the numbers of blocks and rows.
 
-    The last block is filled up with rows of zeros.
+    The last block is padded with rows of zeros.
     """
     flat = [a.reshape(-1, *a.shape[a.ndim - n :]) for a, n in zip(arrays, inner, strict=True)]
     rows = flat[0].shape[0]
@@ -451,8 +454,8 @@ def _in_blocks(arrays: tuple[Array, ...], inner: Sizes, classes: int) -> tuple[l
 
 
 def rows_of_block(rows: int, classes: int, itemsize: int) -> int:
-    """How many rows a block has: a multiple of a tile of the matrix units, and a part of all rows if that is not far
-    below the most that there may be.
+    """The number of rows of a block: a multiple of a tile of the matrix units, and a divisor of all rows if there is
+    one that is not far below the maximum.
     """
     most = max(BLOCK_BYTES // max(classes * itemsize, 1), 1)
     if rows <= most:
@@ -465,8 +468,8 @@ TILE = 256
 
 
 # -- attention -------------------------------------------------------------------------------------------------------
-# What is kept for the gradient: of cuDNN's flash attention the logarithm of what each softmax divides by, which has an
-# axis less than q; otherwise the weights themselves, because XLA has written them anyway.
+# Residuals of the gradient: for cuDNN's flash attention the logarithm of the softmax denominators, which has one axis
+# less than q; otherwise the weights themselves, because XLA has stored them anyway.
 def attention(q: Array, k: Array, v: Array, mask: Array = None, *, scale: float, causal: bool) -> tuple[Array, Array]:
     compute = _flash if _has_flash(q, k, v, mask, scale, causal) else _attention
     return compute(q, k, v, mask, scale, causal)
@@ -495,7 +498,7 @@ def _attention(q: Array, k: Array, v: Array, mask: Array, scale: float, causal: 
     scores = _scores(q, k, mask, scale, causal)
     if mask is None:
         weights = softmax(scores, axis=-1)
-    else:  # there may be nothing to look at: no weights, and no NaN
+    else:  # all positions may be masked: no weights, and no NaN
         top = jnp.max(scores, axis=-1, keepdims=True, initial=-np.inf)
         e = jnp.exp(scores - jnp.where(jnp.isneginf(top), 0, top))
         weights = _shares(e)
@@ -519,7 +522,7 @@ def _attention_gradient(
     weights = kept
     if kept.ndim < q.ndim:
         weights = jnp.exp(_scores(q, k, mask, scale, causal) - kept[..., None])
-        if mask is not None and mask.dtype != bool:  # a large number in the mask swallows small ones in the sum
+        if mask is not None and mask.dtype != bool:  # a large number in the mask absorbs small ones in the sum
             weights = _shares(weights)
     wide = sum_dtype(q.dtype)
     towards = jnp.matmul(d, jnp.swapaxes(v, -1, -2), preferred_element_type=wide)
@@ -532,7 +535,7 @@ def _attention_gradient(
 
 
 def _shares(x: Array) -> Array:
-    """Parts of the sum of each row; zeros where it is zero."""
+    """Normalize each row by its sum; zeros if that is zero."""
     total = jnp.sum(x, axis=-1, keepdims=True)
     return x / jnp.where(total == 0, 1, total)
 
@@ -552,11 +555,11 @@ def _scores(q: Array, k: Array, mask: Array, scale: float, causal: bool) -> Arra
 
 
 # -- cuDNN's flash attention -----------------------------------------------------------------------------------------
-# JAX has its gradient only together with the forward pass, as a function that holds what it needs. That function is a
-# tree of arrays: operands, the result, and the one array that is kept. Its form depends on shapes alone, so that the
-# gradient can be put together again from these arrays wherever they come from.
+# JAX has its gradient only as a vjp function that holds the residuals. That function is a pytree: operands, the result,
+# and the one array that is saved. Its structure depends on shapes alone, so the gradient can be rebuilt from these
+# arrays wherever they come from.
 def _has_flash(q: Array, k: Array, v: Array, mask: Array, scale: float, causal: bool) -> bool:
-    """Whether cuDNN is there and takes these operands."""
+    """Whether cuDNN is available and supports these operands."""
     if q.dtype not in (jnp.float16, jnp.bfloat16) or (mask is not None and mask.dtype != bool):
         return False
     if not q.size or not k.size or not all(map(_on_gpu, (q, k, v))):
@@ -571,14 +574,14 @@ def _on_gpu(x: Array) -> bool:
     return (jax.default_backend() if device is None else getattr(device, "platform", device)) in ("gpu", "cuda")
 
 
-_Q, _K, _V, _OUT, _KEPT, _BIAS, _EMPTY = range(7)  # what a leaf of the gradient is
+_Q, _K, _V, _OUT, _KEPT, _BIAS, _EMPTY = range(7)  # the kinds of leaves of the gradient
 
 
 @lru_cache(maxsize=256)
 def _flash_form(
     q: Sizes, k: Sizes, v: Sizes, masked: bool, dtype: Any, scale: float, causal: bool
 ) -> tuple[Any, list[int]] | None:
-    """The tree of the gradient and what its leaves are; None if cuDNN does not take these shapes."""
+    """The pytree structure of the gradient and the kinds of its leaves; None if cuDNN does not support these shapes."""
     batch, heads, rows, _ = _four(q)
     known = [(b, t, n, f) for b, n, t, f in map(_four, (q, k, v))]
     known += [(batch, heads, rows, k[-2])] if masked else []
@@ -593,7 +596,7 @@ def _flash_form(
 
     try:
         leaves = jax.eval_shape(probe, *(_Shaped(shape, dtype) for shape in known))
-    except (NotImplementedError, RuntimeError, ValueError):  # a shape that it does not take, or it is not there
+    except (NotImplementedError, RuntimeError, ValueError):  # an unsupported shape, or no cuDNN
         return None
     tree, roles = found[0]
     kept = [leaf.shape for leaf, role in zip(leaves, roles, strict=True) if role == _KEPT]
@@ -608,21 +611,21 @@ def _flash_vjp(q: Array, k: Array, v: Array, bias: Array = None, *, scale: float
 
 
 def _four(shape: Sizes) -> Sizes:
-    """Exactly two axes in front: batch and heads."""
+    """Exactly two leading axes: batch and heads."""
     *lead, rows, features = shape
     return (prod(lead[:-1]), lead[-1] if lead else 1, rows, features)
 
 
 def _heads_behind(x: Array) -> Array:
-    """[..., heads, positions, features] as [batch, positions, heads, features], JAX's layout.
+    """Transpose [..., heads, positions, features] to JAX's layout, [batch, positions, heads, features].
 
-    Where the heads were brought to the front by a transpose, XLA takes both away.
+    If a transpose had moved the heads to the front, XLA cancels the two.
     """
     return jnp.swapaxes(x.reshape(_four(x.shape)), 1, 2)
 
 
 def _bias(mask: Array, q: Array, k: Array) -> Array:
-    """A boolean mask as numbers to be added: cuDNN knows no other."""
+    """A boolean mask as numbers to be added, which is the only kind that cuDNN supports."""
     full = jnp.broadcast_to(mask, (*q.shape[:-1], k.shape[-2]))
     return jnp.where(full, 0, _FORBIDDEN[q.dtype.name]).astype(q.dtype).reshape(*_four(q.shape)[:3], k.shape[-2])
 
@@ -661,5 +664,5 @@ def _flash_gradient(
 
 
 def _unless_blind(x: Array, mask: Array) -> Array:
-    """Zeros where there is nothing to look at."""
+    """Zeros for positions that are fully masked."""
     return x if mask is None else jnp.where(jnp.any(mask, axis=-1, keepdims=True), x, 0)

@@ -1,7 +1,7 @@
-"""Random numbers on JAX arrays: see arrays/numpy/random.py for what each function means.
+"""Random numbers on JAX arrays: see arrays/numpy/random.py for the meaning of each function.
 
-The same stream gives the same bits. Numbers that go through logarithms and the like may differ in their last bit.
-Rejection runs all elements together until the last one has accepted, each on blocks of its own as there.
+The same stream gives the same bits. Numbers that involve logarithms and the like may differ in the last bit. Rejection
+runs for all elements until the last one has accepted, each with its own blocks.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def random_integers(stream: Array, *, shape: Shape, dtype: Any) -> Array:
 
 def random_range(stream: Array, low: Array, high: Array, *, shape: Shape, dtype: Any) -> Array:
     kind = np.uint64 if np.dtype(dtype).itemsize == 8 else np.uint32
-    first = jnp.asarray(low).astype(kind)  # two's complement takes care of the sign
+    first = jnp.asarray(low).astype(kind)  # two's complement handles the sign
     span = jnp.maximum(jnp.asarray(high).astype(kind) - first, kind(1))
     return (random_integers(stream, shape=shape, dtype=kind) % span + first).astype(dtype)
 
 
 def random_order(stream: Array, *, count: int) -> Array:
     steps = jnp.arange(count)
-    words = random_bits(stream, count=count).astype(jnp.int64)  # the last one is not used: the remainder of 1 is 0
+    words = random_bits(stream, count=count).astype(jnp.int64)  # the last one is unused: the remainder of 1 is 0
     partner = steps + words % (count - steps)
     by_partner = jnp.argsort(partner, stable=True)
     ordered = partner[by_partner]
@@ -119,7 +119,7 @@ def random_uniform(stream: Array, *, shape: Shape, dtype: Any) -> Array:
 
 
 def _short(words: Array, dtype: Any) -> Array:
-    """Words as numbers in [0, 1) of at most 32 bits."""
+    """Words as numbers in [0, 1) with at most 32 bits."""
     if dtype == np.float32:
         return lax.bitcast_convert_type(words & np.uint32(0x7FFFFF) | np.uint32(0x3F800000), jnp.float32) - 1
     mantissa, one = (10, 0x3C00) if dtype == np.float16 else (7, 0x3F80)
@@ -134,7 +134,7 @@ def _double(high: Array, low: Array) -> Array:
 
 
 def _uniforms(words: Sequence[Array], dtype: Any) -> Array:
-    """The uniform numbers of each block, two or four, behind each other."""
+    """The uniform numbers of each block, two or four, in order."""
     if dtype == np.float64:
         return jnp.stack([_double(*words[:2]), _double(*words[2:])], axis=-1)
     return _short(jnp.stack(words, axis=-1), dtype)
@@ -225,7 +225,7 @@ _WINDOW = 1024
 
 
 def _proposals(words: Sequence[Array], low: Array, high: Array, window: int) -> tuple[Array, Array, Array]:
-    """How many blocks a step takes, the numbers that `window` steps propose, and whether they are accepted."""
+    """The number of blocks of a step, the numbers that `window` steps propose, and whether they are accepted."""
     dtype, kind = low.dtype, low.dtype.type
     uniform = _uniforms(words, dtype)
     normal = _normals([word[:window] for word in words], dtype)
@@ -252,7 +252,7 @@ def _proposals(words: Sequence[Array], low: Array, high: Array, window: int) -> 
 
 # -- rejection -------------------------------------------------------------------------------------------------------
 Buffered = tuple[Array, Array, Array]
-"""Of each element the two doubles of its last block, and how many of them are left: the first is the last."""
+"""The two doubles of each element's last block, and how many of them are left: the second is used first."""
 
 
 def _nothing(elements: Array) -> Buffered:
@@ -262,7 +262,7 @@ def _nothing(elements: Array) -> Buffered:
 def _next(
     stream: Array, numbers: Callable[..., Array], at: Array, buffered: Buffered, wanted: Array
 ) -> tuple[Array, Array, Buffered]:
-    """The next number of the elements that want one; the next block of each, and what they hold."""
+    """The next number of the elements that want one; the next block and the buffered numbers of each."""
     first, second, left = buffered
     out = wanted & (left == 0)
     drawn = numbers(_blocks(stream, at), np.dtype(np.float64))
@@ -272,7 +272,7 @@ def _next(
 
 
 def _until(step: Callable[..., tuple[Any, ...]], *start: Any) -> tuple[Any, ...]:
-    """A loop whose first value says which elements go on."""
+    """A loop whose first value says which elements continue."""
     return lax.while_loop(
         lambda state: jnp.any(state[0][0]) & (state[1] < reference.TRIES),
         lambda state: (step(*state[0]), state[1] + 1),
@@ -281,7 +281,7 @@ def _until(step: Callable[..., tuple[Any, ...]], *start: Any) -> tuple[Any, ...]
 
 
 def _elements(samples: int, *parameters: Array) -> tuple[Array, ...]:
-    """The number of each element in the stream, and its parameters."""
+    """The index of each element in the stream, and its parameters."""
     each = parameters[0].size
     number = jnp.arange(samples, dtype=jnp.uint64)[:, None] + jnp.arange(each, dtype=jnp.uint64) * np.uint64(samples)
     full = (samples, *parameters[0].shape)

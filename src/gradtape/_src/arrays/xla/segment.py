@@ -1,4 +1,4 @@
-"""Segments, scatters and scans on JAX arrays: see arrays/numpy/segment.py for what each function means."""
+"""Segments, scatters and scans on JAX arrays: see arrays/numpy/segment.py for the meaning of each function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def segment_min(x: Array, ids: Array, *, count: int, gaps: bool = False) -> Arra
 
 
 def _without_gaps(found: Array, ids: Array, count: int) -> Array:
-    """Zeros for the ids that have no rows."""
+    """Zeros for ids without rows."""
     rows = jax.ops.segment_sum(jnp.ones(ids.shape, np.int32), ids, num_segments=count)
     return jnp.where(jnp.reshape(rows > 0, (count,) + (1,) * (found.ndim - 1)), found, 0)
 
@@ -57,9 +57,9 @@ def _running_log(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     return shifted_scan(lax.cumlogsumexp(x, axis=axis, reverse=reverse), -np.inf, axis, exclusive, reverse)
 
 
-# -- looking at values -----------------------------------------------------------------------------------------------
+# -- bits and order --------------------------------------------------------------------------------------------------
 def bitcast(x: Array, *, dtype: Any) -> Array:
-    """XLA has it for all but complex numbers, which go through their bytes."""
+    """XLA supports all dtypes but complex ones, which are converted as bytes."""
     if x.dtype.kind != "c" != dtype.kind:
         return lax.bitcast_convert_type(x, dtype)
     numbers = jnp.stack([jnp.real(x), jnp.imag(x)], axis=-1) if x.dtype.kind == "c" else x

@@ -1,4 +1,4 @@
-"""Fourier transforms and frames on JAX arrays: see arrays/numpy/signal.py for what each function means."""
+"""Fourier transforms and frames on JAX arrays: see arrays/numpy/signal.py for the meaning of each function."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ def overlap_add(x: Array, *, axis: int, step: int, size: int) -> Array:
     frames, length = x.shape[axis], x.shape[axis + 1]
     positions = step * np.arange(frames)[:, None] + np.arange(length)
     result = jnp.zeros((*x.shape[:axis], size, *x.shape[axis + 2 :]), x.dtype)
-    return result.at[(slice(None),) * axis + (positions,)].add(x, mode="drop")  # beyond the end nothing lies
+    return result.at[(slice(None),) * axis + (positions,)].add(x, mode="drop")  # nothing is beyond the end

@@ -1,7 +1,7 @@
-"""Special functions that XLA has as an instruction, or JAX in a form that runs in the array's own dtype.
+"""Special functions that are an XLA instruction, or a JAX function that runs in the array's own dtype.
 
-All others are in `shared/`, in float64: XLA's own gamma functions and integrals differ at poles and infinities or lose
-digits near zeros. Numbers too small for a dtype's full precision are 0 on XLA.
+All others are in `shared/`, in float64: XLA's own gamma functions and integrals differ at poles and infinities, or lose
+accuracy near zeros. Denormal numbers are 0 on XLA.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ndtr(x: Array) -> Array:
 
 # -- gelu ------------------------------------------------------------------------------------------------------------
 # With t = tanh(u), (1 + t) / 2 is 1 / (1 + exp(-2 u)): one exponential, where XLA's tanh is a polynomial of many terms.
-# The square of an inverse root is a division in two instructions of a GPU, and exact to float32's last bits.
+# The square of a reciprocal square root is a division in two GPU instructions, exact to float32's last bits.
 def _gelu_share(x: Array) -> Array:
     scale, cubic = GELU_TANH
     root = lax.rsqrt(1 + jnp.exp(-2 * scale * x * (1 + cubic * x * x)))
@@ -58,7 +58,7 @@ def gelu_tanh_slope(x: Array) -> Array:
 # -- integers --------------------------------------------------------------------------------------------------------
 def truncate_divide(x: Array, y: Array) -> Array:
     if x.dtype.kind in "iu":
-        # XLA's compiler dies of a division of constants by zero.
+        # XLA's compiler crashes on a division of constants by zero.
         return lax.div(*jnp.broadcast_arrays(x, jnp.where(y == 0, jnp.ones((), y.dtype), y)))
     return jnp.trunc(jnp.divide(x, y))
 

@@ -1,4 +1,4 @@
-"""Changing parts of a variable's value: see arrays/numpy/state.py. Where the old one is donated XLA works in place."""
+"""Update parts of a variable's value: see arrays/numpy/state.py. XLA updates donated memory in place."""
 
 from __future__ import annotations
 
