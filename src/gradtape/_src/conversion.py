@@ -1,4 +1,4 @@
-"""From anything a user may pass to a tensor: TensorFlow's dtype inference, conversions and their errors."""
+"""Conversion of anything that a user may pass to a tensor, with TensorFlow's dtype inference and errors."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from gradtape._src.tensor import CONSTANT, Array, Tensor, uids
 Converter = Callable[[Any], Tensor]
 
 converters: dict[type, Converter] = {}
-"""How each library type (Variable, IndexedSlices, …) becomes a tensor; the layers above register themselves."""
+"""How objects of each library type (Variable, IndexedSlices, …) become tensors; upper layers register theirs."""
 
 defers_to: set[type] = set()
-"""Classes whose operators come first where one of them stands beside a tensor, also on its right."""
+"""Classes whose operators take precedence over the tensor's, also as right operands."""
 
 
 def placed(array: Array) -> Array:
-    """An array without other writers, on the device of new arrays."""
+    """An array that nothing else writes to, on the device for new arrays."""
     if not placement.places:
         return array
     return place(array) if type(array) is ndarray else place_result(array)
 
 
 def wrap(array: Array) -> Tensor:
-    """A new tensor around an array without other writers."""
+    """A new tensor with an array that nothing else writes to."""
     tensor = Tensor()
     if placement.places:
         array = place(array) if type(array) is ndarray else place_result(array)
@@ -43,7 +43,7 @@ def wrap(array: Array) -> Tensor:
 
 
 def constant_operand(array: Array) -> Tensor:
-    """A tensor that no tape needs to know: it stands for a Python or NumPy operand."""
+    """A tensor for a Python or NumPy operand, which tapes do not track."""
     tensor = Tensor()
     tensor.array = array
     tensor.uid = CONSTANT
@@ -51,7 +51,7 @@ def constant_operand(array: Array) -> Tensor:
 
 
 def register_converter(kind: type, converter: Converter) -> None:
-    """Teach `convert` a new class (subclasses are found through their bases)."""
+    """Register a converter for a class and its subclasses."""
     converters[kind] = converter
 
 
@@ -75,7 +75,7 @@ def register_tensor_conversion_function(base_type: Any, conversion_func: Any, pr
 
 
 def converter_of(value: Any) -> Converter | None:
-    """The registered conversion for this value's class, or None."""
+    """The registered converter for this value's class, or None."""
     return _converter_for(type(value))
 
 
@@ -88,7 +88,7 @@ def _converter_for(kind: type) -> Converter | None:
 
 
 def convert(value: Any, dtype: Any = None, dtype_hint: Any = None, *, name: str = "value") -> Tensor:
-    """`convert_to_tensor`: a tensor as it is, library objects through their converter, lists with tensors packed."""
+    """`convert_to_tensor`: tensors unchanged, other objects by their converters, lists with tensors packed."""
     if type(value) is not Tensor:
         converter = converter_of(value)
         if converter is not None:
@@ -112,7 +112,7 @@ def convert(value: Any, dtype: Any = None, dtype_hint: Any = None, *, name: str 
 
 
 def _array(value: Any, dtype: DType | None) -> ndarray:
-    """`array_from`, and of shapes and empty ranges integers."""
+    """`array_from`, with integers for shapes and empty ranges."""
     if isinstance(value, TensorShape):
         if not value.is_fully_defined():
             raise ValueError(f"Cannot convert a partially known TensorShape {value} to a Tensor.")
@@ -127,18 +127,18 @@ def _array(value: Any, dtype: DType | None) -> ndarray:
 
 
 def operand(value: Any, dtype: DType | None = None) -> Tensor:
-    """One operand of an op: like `convert`, but plain values become constants that tapes do not track.
+    """Convert one operand of an op: like `convert`, but plain values become constants that tapes do not track.
 
-    NumPy arrays are copied here too: the record may keep the operand, and a tensor never changes.
+    NumPy arrays are copied as well: the record may keep the operand, and a tensor never changes.
     """
     if isinstance(value, Tensor):
         if type(value) is not Tensor:
             value.check_operand()
         return value
     kind = type(value)
-    if kind is float or kind is int or kind is bool:  # it needs no place: it moves to the device of the other operand
+    if kind is float or kind is int or kind is bool:  # not placed on a device: it moves to that of the other operand
         return constant_operand(array_from(value, dtype))
-    if kind in converters:  # without a search (benchmark: pinn)
+    if kind in converters:  # no search (benchmark: pinn)
         return converters[kind](value)
     if isinstance(value, (ndarray, np.generic)):
         return constant_operand(placed(array_from(value, dtype)))
@@ -151,8 +151,8 @@ def operand(value: Any, dtype: DType | None = None) -> Tensor:
 
 
 def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Two operands: a tensor decides the dtype of a plain value beside it, otherwise the first one does."""
-    # The common cases first: tensors, variables and plain numbers beside them (benchmarks: rnn, mlp32, pinn).
+    """Convert two operands: a tensor decides the dtype of a plain value, otherwise the first one does."""
+    # The most common cases first: tensors, variables and plain numbers (benchmarks: rnn, mlp32, pinn).
     if type(x) in converters:
         x = converters[type(x)](x)
     if type(y) in converters:
@@ -172,7 +172,7 @@ def operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def hinted_operands(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Two operands: x as it is, y in the dtype of x where it can be and in its own otherwise (which the op refuses)."""
+    """Convert two operands: y to the dtype of x if possible, otherwise to its own, which the op then rejects."""
     first = operand(x)
     if not has_dtype(y):
         try:
@@ -186,7 +186,7 @@ _numbers: dict[tuple[type, float, Any], Tensor] = {}
 
 
 def number_beside(number: float, array: Array) -> Tensor:
-    """A Python number in the dtype of the array beside it. Programs repeat their numbers, so the last ones are kept."""
+    """A Python number in the dtype of an array. Programs repeat their numbers, so recent ones are cached."""
     key = (type(number), number, array.dtype)
     found = _numbers.get(key)
     if found is None or not number:  # 0.0 and -0.0 are the same key
@@ -198,24 +198,24 @@ def number_beside(number: float, array: Array) -> Tensor:
 
 
 def has_dtype(value: Any) -> bool:
-    """Whether a value is a tensor, or an object that becomes one: its dtype stays, whatever stands beside it.
+    """Whether a value is a tensor, or an object that becomes one: it keeps its dtype beside any other operand.
 
-    A list takes the given dtype, also if tensors are in it, which are cast.
+    A list takes the given dtype, even if it contains tensors, which are cast.
     """
     return isinstance(value, Tensor) or converter_of(value) is not None
 
 
 def is_library(value: Any) -> bool:
-    """Whether a value is a tensor, or an object or list that becomes one by an op."""
+    """Whether a value is a tensor, or an object or list that an op converts to one."""
     return has_dtype(value) or (isinstance(value, (list, tuple)) and holds_tensor(value))
 
 
 def holds_tensor(values: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether a nested list has a tensor, a variable or another object of the library in it."""
+    """Whether a nested list contains a tensor, a variable or another object of the library."""
     stack: list[Any] = [values]
     while stack:
         items = stack.pop()
-        for kind in set(map(type, items)):  # long lists have few classes in them
+        for kind in set(map(type, items)):  # long lists have few classes
             if kind is float or kind is int:
                 continue
             if issubclass(kind, (list, tuple)):
@@ -226,7 +226,7 @@ def holds_tensor(values: list[Any] | tuple[Any, ...]) -> bool:
 
 
 def _stack(values: list[Any]) -> Tensor:
-    """Tensors of one shape as one tensor with an axis more."""
+    """Stack tensors of the same shape along a new first axis."""
     have = values[0].array.shape
     for i, value in enumerate(values):
         shape = value.array.shape
@@ -241,7 +241,7 @@ def _stack(values: list[Any]) -> Tensor:
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
-    """A tensor in another dtype, whatever the two are."""
+    """Cast a tensor to any dtype."""
     have = x.dtype
     if have is dtype:
         return x
@@ -258,7 +258,7 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
 
 
 def _packed(values: Any, dtype: Any, hint: Any) -> Tensor:
-    """A list with tensors in it as one tensor, in the dtype of the hint if that is possible."""
+    """Pack a list with tensors into one tensor, with the dtype of the hint if possible."""
     if dtype is None and hint is not None:
         try:
             return _stack(list(_common_dtype(values, hint)))
@@ -268,7 +268,7 @@ def _packed(values: Any, dtype: Any, hint: Any) -> Tensor:
 
 
 def _common_dtype(values: Any, dtype: Any) -> Iterator[Tensor]:
-    """Members of a list with tensors in it, as TensorFlow's auto-packing has them: all take the first tensor's dtype.
+    """The members of a list with tensors, cast as in TensorFlow's auto-packing: all take the first tensor's dtype.
 
     If another dtype is given, the tensors are cast to it.
     """
@@ -291,7 +291,7 @@ def _common_dtype(values: Any, dtype: Any) -> Iterator[Tensor]:
 
 
 def _first_dtype(values: Any) -> DType:
-    """The dtype of the first tensor in a nested list that has one."""
+    """The dtype of the first tensor in a nested list."""
     stack = list(values)
     while True:
         value = stack.pop(0)

@@ -1,15 +1,16 @@
-"""State that is restored although a signal arrives, wherever it arrives.
+"""State that is restored even if a signal arrives, at any time.
 
-CPython runs the handlers of signals at a few places: when a Python function begins, after a call of a C function, and
-when a loop jumps back. A handler that raises (Ctrl-C does) raises there, also inside `__enter__`, and also before the
-first line of `__exit__`, where no `try` of that function is in force yet. Code that changes state follows four rules:
+CPython runs signal handlers at certain points: when a Python function starts, after a call of a C function, and when a
+loop jumps back. A handler that raises an exception (as with Ctrl-C) raises it there, also inside `__enter__`, and also
+before the first line of `__exit__`, where no `try` of that function is active yet. Code that changes state follows four
+rules:
 
-    1. What changes the state is one call of a C function, or an assignment: it has happened or it has not.
-    2. `__enter__` undoes a change that it may have made: everything after the change is inside of a `try`.
-    3. `__exit__` is `guarded`: an exception anywhere in it, also at its beginning, leads to its handler, which
-       restores the state once more. Restoring twice is the same as restoring once.
-    4. No `try` begins with `while True`. Python 3.11 and 3.12 raise what a handler raises when a loop jumps back in
-       front of the first instruction of the loop, which is outside of such a `try`.
+    1. A change of state is one call of a C function, or an assignment: it has happened or it has not.
+    2. `__enter__` undoes a change that it may have made: everything after the change is inside a `try`.
+    3. `__exit__` is `guarded`: an exception anywhere in it, also at its start, reaches its handler, which restores the
+       state again. Restoring twice has the same effect as restoring once.
+    4. No `try` starts with `while True`. When a loop jumps back, Python 3.11 and 3.12 raise the exception of a handler
+       before the first instruction of the loop, which is outside of such a `try`.
 
 `finally: variable.set(before)` is safe by rule 1: no handler can run between the end of the block and the call.
 """
@@ -31,12 +32,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def guarded(function: Function) -> Function:
-    """Extend the `try` that a function begins with, so that it covers the function's beginning too.
+    """Extend the `try` that a function starts with, so that it also covers the start of the function.
 
-    From Python 3.11 on, a function begins with an instruction that runs the handlers of signals, and then comes its
-    first statement. The table of exception handlers of the code says which instructions a `try` covers; its first
-    entry is that of the first statement. Python 3.10 has neither such an instruction nor a table, and runs no handlers
-    in front of a `try`.
+    From Python 3.11 on, a function starts with an instruction that runs signal handlers, followed by its first
+    statement. The exception table of the code says which instructions a `try` covers; its first entry belongs to the
+    first statement. Python 3.10 has neither such an instruction nor a table, and runs no handlers before a `try`.
     """
     code: Any = function.__code__
     table: bytes = getattr(code, "co_exceptiontable", b"")
@@ -49,7 +49,7 @@ def guarded(function: Function) -> Function:
 
 
 def _read(table: Iterator[int]) -> int:
-    """A number in a table of exception handlers: six bits a byte, the highest first, 64 where another byte follows."""
+    """Decode a number of an exception table: six bits in a byte, highest first; 64 is set if another byte follows."""
     byte = next(table)
     value = byte & 63
     while byte & 64:
@@ -59,7 +59,7 @@ def _read(table: Iterator[int]) -> int:
 
 
 def _written(value: int, first: bool = False) -> Iterable[int]:
-    """A number as it stands in the table; 128 marks the first byte of an entry."""
+    """Encode a number for an exception table; 128 marks the first byte of an entry."""
     digits = [value & 63]
     while value := value >> 6:
         digits.append(value & 63 | 64)
@@ -68,13 +68,13 @@ def _written(value: int, first: bool = False) -> Iterable[int]:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether a signal handler has raised an exception: then it says nothing about the code it came out of.
+    """Whether a signal handler has raised an exception: then it says nothing about the code where it was raised.
 
-    Ctrl-C is no `Exception`, but handlers raise what they like, such as a TimeoutError.
+    KeyboardInterrupt is not an `Exception`, but handlers may raise any class, such as TimeoutError.
     """
     if not isinstance(error, Exception):
         return True
-    import signal  # its enums are half a millisecond of the benchmark "import"
+    import signal  # importing it takes half a millisecond (benchmark: import)
 
     handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()}
     trace = error.__traceback__
@@ -95,7 +95,7 @@ def _code(handler: Any) -> Any:
 
 
 class _Block(_GeneratorContextManager[T]):
-    """A generator as a `with` block that is closed whatever happens at its ends."""
+    """A generator as a context manager, which is closed even if a signal arrives on entry or exit."""
 
     def __enter__(self) -> T:
         try:
@@ -138,7 +138,7 @@ def contextmanager(function: Callable[P, Iterator[T]]) -> Callable[P, _Block[T]]
 
 
 graph_traced: ContextVar[Any] = ContextVar("gradtape_graph", default=None)
-"""The graph that ops go into while a function is traced; None in eager code."""
+"""The graph that ops are added to while a function is traced; None in eager code."""
 
 
 class setting(Generic[T]):
@@ -157,7 +157,7 @@ class setting(Generic[T]):
 
     def __init__(self, variable: ContextVar[T], value: T) -> None:
         self._variable, self._value = variable, value
-        self._outer: tuple[T, ...] = ()  # the values to restore: a block may be entered again, also inside itself
+        self._outer: tuple[T, ...] = ()  # the values to restore: a block may be entered again, even inside itself
 
     def __enter__(self) -> Any:
         self._outer = (*self._outer, self._variable.get())
@@ -180,14 +180,14 @@ class setting(Generic[T]):
 
 
 class settings(ContextDecorator):
-    """Within the block several context variables have other values. It can decorate a function, too."""
+    """Context in which several context variables have other values. It can also decorate a function."""
 
     def __init__(self, *pairs: tuple[ContextVar[Any], Any]) -> None:
         self._pairs = pairs
-        self._outer: tuple[list[tuple[ContextVar[Any], Any]], ...] = ()  # what to restore, for each entry
+        self._outer: tuple[list[tuple[ContextVar[Any], Any]], ...] = ()  # the values to restore, for each entry
 
     def _recreate_cm(self) -> settings:
-        from copy import copy  # decorators are rare, and it is a module more (benchmark: import)
+        from copy import copy  # imported here, because decorators are rare (benchmark: import)
 
         again = copy(self)
         again._outer = ()
@@ -229,5 +229,5 @@ FLOAT_ERRORS, IGNORED = _error_handling()
 
 
 def float_errors_ignored() -> Any:
-    """Within the block NumPy does not mind floating-point errors: `np.errstate(all="ignore")`, by the rules above."""
+    """Context in which NumPy ignores floating-point errors: `np.errstate(all="ignore")`, by the rules above."""
     return np.errstate(all="ignore") if FLOAT_ERRORS is None else setting(FLOAT_ERRORS, IGNORED)

@@ -1,7 +1,7 @@
 """Reuse of the memory of NumPy arrays, and lazy arrays.
 
-The system clears memory, page by page, before it hands it out. For arrays of more than a few hundred kB that costs more
-than the arithmetic on them.
+The operating system zeroes memory, page by page, before it returns it. For arrays of more than a few hundred kB that
+costs more than the arithmetic on them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numpy import ndarray
 from gradtape._src import forks
 
 LARGE = 2**25
-"""Size in bytes from which the C library always returns a freed block to the system."""
+"""The size in bytes from which on the C library always returns a freed block to the system."""
 
 KEPT = 2**28
-"""Maximum number of bytes of large blocks that are kept."""
+"""The maximum number of bytes of large blocks that are kept."""
 
 _blocks: list[ndarray] = []  # least recently used first
 _lock = forks.lock()
@@ -31,12 +31,12 @@ _lock = forks.lock()
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Let the C library reuse the memory of a freed array, from the first variable or large array on.
+    """Let the C library reuse the memory of freed arrays, from the first variable or large array on.
 
     By default glibc returns freed blocks of more than 128 kB to the system, and every new array of that size is mapped
-    and zeroed again, page by page: for 50,000 to 1,000,000 numbers that costs ten times the arithmetic. Here it keeps
-    blocks of up to 32 MB, and up to 256 MB of them; what the environment says about it stands. With other C libraries
-    this has no effect.
+    and zeroed again, page by page: for 50,000 to 1,000,000 elements that costs ten times the arithmetic. With this it
+    keeps blocks of up to 32 MB, up to 256 MB in total, unless environment variables set other limits. It has no effect
+    with other C libraries.
     """
     if not any(name in os.environ for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")):
         adjust = _of_glibc("mallopt")
@@ -48,13 +48,13 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of <malloc.h>
 
 
 def return_freed_memory() -> None:
-    """Let the C library return freed pages to the system, also those between arrays that are still there."""
+    """Return freed pages to the system, including those between arrays in use."""
     _of_glibc("malloc_trim")(0)
 
 
 @functools.cache
 def _of_glibc(name: str) -> Callable[..., Any]:
-    """A function of glibc; one that does nothing where there is another C library."""
+    """A function of glibc; with other C libraries, a function that does nothing."""
     try:
         library = ctypes.CDLL(None)
         library.gnu_get_libc_version  # noqa: B018 - an AttributeError if it is not glibc
@@ -71,12 +71,12 @@ _actions: list[Callable[[], bool]] = []
 
 
 def at_large_arrays(action: Callable[[], bool]) -> None:
-    """Register what to do when a large array is made, again with every one until it returns True."""
+    """Register a callback for when a large array is created, which is called until it returns True."""
     _actions.append(action)
 
 
 def prepare(size: int) -> None:
-    """Prepare for arrays of this many bytes."""
+    """Prepare for allocating this many bytes."""
     keep_freed_memory()
     if size >= _SPREAD:
         _actions[:] = [action for action in _actions if not action()]
@@ -85,7 +85,7 @@ def prepare(size: int) -> None:
 def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
     """An uninitialized array; a large one reuses the memory of an earlier one that is no longer referenced, if it fits.
 
-    Every NumPy array in a block of memory refers to the block: when only this list does, the block is free.
+    Every NumPy array in a block of memory refers to the block: if only this list refers to it, the block is free.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE or dtype.hasobject or _FREE is None:
@@ -95,28 +95,29 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
         _blocks.append(block)
         while sum(b.nbytes for b in _blocks) > KEPT:
             del _blocks[0]
-    start = -block.ctypes.data % 64  # where a compiled program can use it as it is
+    start = -block.ctypes.data % 64  # aligned, so that a compiled program can use it without a copy
     return block[start : start + size].view(dtype).reshape(shape)
 
 
 class LazyArray(NamedTuple):
-    """A large array that is computed from small ones when it is read: its shape and dtype, the small arrays, and how.
+    """A large array that is computed from small ones when it is read: its shape, its dtype, the small arrays, and a
+    function.
 
-    Computing it costs no more than copying it would. So a `LazyTensor` computes a new array for the caller where other
-    tensors return a copy, and an array that is never read is never computed (benchmarks: perex, hess).
+    Computing it costs no more than copying it. So a `LazyTensor` computes a new array whenever other tensors would
+    return a copy, and an array that is never read is never computed (benchmarks: perex, hess).
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     arrays: tuple[Any, ...]
-    make: Callable[..., Any]  # of the shape and the small arrays
+    make: Callable[..., Any]  # a function of the shape and the small arrays
 
     def write(self) -> Any:
         """Compute the array, a new one each time."""
         return self.make(self.shape, *self.arrays)
 
     def reshaped(self, shape: tuple[int, ...]) -> LazyArray:
-        """The same numbers in another shape."""
+        """The same elements in another shape."""
         return self._replace(shape=shape)
 
 
@@ -130,13 +131,13 @@ def copy(array: ndarray) -> ndarray:
 
 
 def references(owner: ndarray) -> int:
-    """The number of references to an array that owns its memory, other than the one in this list."""
+    """The number of references to an array that owns its memory, without the one in this list."""
     kept = owner.nbytes >= LARGE and any(owner is block for block in _blocks)
     return sys.getrefcount(owner) - kept
 
 
 def _take(size: int) -> ndarray:
-    """A free block out of the list, or a new one."""
+    """Take a free block from the list, or allocate a new one."""
     fitting = [
         (_blocks[i].nbytes, i)
         for i in range(len(_blocks))

@@ -1,7 +1,7 @@
 """Tensor: an array with an identity that tapes can track.
 
-The engine is the array's type (`arrays/`); the identity is `uid`, a number that is never used twice. A tensor does not
-refer to tapes, and tapes keep only the tensors they need: there are no reference cycles.
+The type of its array decides the engine (`arrays/`); its identity is `uid`, a number that is never reused. A tensor
+does not refer to tapes, and tapes keep only the tensors that they need, so there are no reference cycles.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GRAPH_ONLY: dict[str, Callable[[Any, Any], Any]] = {
     "value_index": lambda graph, symbol: int(graph.name_of(symbol).rpartition(":")[2]),
     "consumers": lambda graph, symbol: lambda: graph.consumers(symbol),
 }
-"""The attributes that tensors of a graph have and others have not, by the graph and the value."""
+"""Attributes that only tensors of a graph have, as functions of the graph and the value."""
 _ABSENT = _NUMPY_STYLE | frozenset(_GRAPH_ONLY)
 
 
@@ -66,11 +66,11 @@ class Reference:
         self._wrapped = wrapped
 
     def deref(self) -> Any:
-        """The object this reference stands for."""
+        """The object that this reference refers to."""
         return self._wrapped
 
     def _other(self, other: object) -> Any:
-        """What another reference wraps."""
+        """The object of another reference."""
         if not isinstance(other, Reference):
             raise TypeError(f"Cannot compare wrapped object with unwrapped object. Received {type(other).__name__}.")
         return other._wrapped
@@ -79,7 +79,7 @@ class Reference:
         return self._wrapped is self._other(other)
 
     def __lt__(self, other: object) -> bool:
-        """References have an order, so that they can be keys of structures, which are sorted."""
+        """References are ordered, so that they can be keys of structures, which are sorted."""
         return id(self._wrapped) < id(self._other(other))
 
     def __gt__(self, other: object) -> bool:
@@ -93,13 +93,13 @@ class Reference:
 
 
 def value_text(array: Any) -> str:
-    """A value within a repr, as TensorFlow prints it: `numpy=...`, or the parts and the layout of one on a mesh."""
+    """A value in a repr, as TensorFlow prints it: `numpy=...`, or the parts and the layout of a value on a mesh."""
     mesh = mesh_of(array)
     return f"numpy={_array_text(np.asarray(array))}" if mesh is None else f"value={mesh.text_of(array)}"
 
 
 def _array_text(value: ndarray) -> str:
-    """An array within a repr: a scalar as Python has it, several lines from a new one on."""
+    """An array in a repr: scalars as in Python, several lines start on a new line."""
     return _on_own_lines(repr(value)) if value.ndim else repr(value.item())
 
 
@@ -108,15 +108,15 @@ def _on_own_lines(text: str) -> str:
 
 
 def _symbol_name(array: Any) -> str:
-    """The name of a value without numbers: that of the op that computes it, or the repr of a batch."""
+    """The name of a symbolic value, from the op that computes it, or the repr of a batch."""
     return array.graph.name_of(array) if hasattr(array, "graph") else repr(array)
 
 
 class _Absent:
-    """An attribute that tensors do not have, and why.
+    """An attribute that tensors do not have, with the reason.
 
-    With a `__getattr__`, Python (3.11 at least) looks up all other attributes of the class more slowly, and every op
-    reads `array` and `uid` (benchmark: chain).
+    With a `__getattr__`, Python (3.11 at least) would look up all other attributes of the class more slowly, and every
+    op reads `array` and `uid` (benchmark: chain).
     """
 
     __slots__ = ("_reason",)
@@ -163,7 +163,7 @@ class Tensor(Operators):
     array: Array
     uid: int
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
     @property
     def dtype(self) -> DType:
         return dtype_of(self.array)
@@ -221,7 +221,7 @@ class Tensor(Operators):
             raise ValueError(f"Tensor's shape {self.shape} is not compatible with supplied shape {TensorShape(shape)}.")
 
     def check_operand(self) -> None:
-        """Raise for a tensor that an op cannot use as it is: a subclass may have such ones."""
+        """Raise an error if an op cannot use the tensor as it is, as with some subclasses."""
 
     def ref(self) -> Reference:
         """Return a hashable reference to this tensor (tensors are not hashable, because `==` is elementwise).
@@ -236,7 +236,7 @@ class Tensor(Operators):
     def __hash__(self) -> int:
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
 
-    # -- out to Python and NumPy -------------------------------------------------------------------------------------
+    # -- conversion to Python and NumPy ------------------------------------------------------------------------------
     def numpy(self) -> ndarray:
         """Return the value as a NumPy array (a copy) or, for a scalar, as a NumPy scalar.
 
@@ -252,7 +252,7 @@ class Tensor(Operators):
                 "'SymbolicTensor' object has no attribute 'numpy': it has no value while the function "
                 f"'{value.graph.name}' is being traced. Use tf operations, or tf.numpy_function."
             )
-        if type(value) is not ndarray:  # others may hold what it was read from
+        if type(value) is not ndarray:  # others may share its memory with another object
             value = readable(value)
             return memory.copy(value) if value.ndim else value[()]
         if value.nbytes > _HAND_OVER and value.flags.writeable and _references(self, value) in _LAST:
@@ -268,7 +268,7 @@ class Tensor(Operators):
         return value if dtype is None else value.astype(dtype, copy=False)
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The values, copied, for `memoryview(tensor)`, `np.frombuffer(tensor)` and whatever else reads bytes."""
+        """A copy of the values, for `memoryview(tensor)`, `np.frombuffer(tensor)` and other readers of bytes."""
         return memoryview(self._exported())  # type: ignore[arg-type]
 
     def _exported(self) -> ndarray:
@@ -297,7 +297,7 @@ class Tensor(Operators):
 
     def _number(self, how: str) -> Any:
         value = self._scalar(how)
-        if isinstance(value, bytes):  # a text that reads as a number is one, as for Python
+        if isinstance(value, bytes):  # parse a string as Python does
             try:
                 return float(value) if how == "float()" else int(value)
             except ValueError:
@@ -431,14 +431,15 @@ _shown: ContextVar[bool] = ContextVar("gradtape_shown", default=False)
 
 
 def dimensions_shown() -> setting[bool]:
-    """Within the block `tensor.shape` has unknown dimensions as they are, to compute with them: for derivatives."""
+    """Context in which `tensor.shape` contains symbolic dimensions, for computing derivatives with them."""
     return setting(_shown, True)
 
 
 class LazyTensor(Tensor):
-    """A tensor whose array is computed when it is read: a large one that is computed from small arrays, as a Jacobian.
+    """A tensor whose array is computed when it is read: a large array that is computed from small ones, such as a
+    Jacobian.
 
-    The first op that needs the numbers computes them; from then on it is an ordinary tensor.
+    The first op that needs the array computes it; from then on this is an ordinary tensor.
     """
 
     __slots__ = ()  # the lazy array is in the slot of `array`
@@ -453,7 +454,7 @@ class LazyTensor(Tensor):
 
     @property
     def lazy(self) -> memory.LazyArray | None:
-        """The lazy array; None once it has been computed."""
+        """The lazy array; None after it was computed."""
         array = tensor_slot.__get__(self)
         return array if type(array) is memory.LazyArray else None
 
@@ -483,7 +484,7 @@ class LazyTensor(Tensor):
 
     def numpy(self) -> ndarray:
         lazy = self.lazy
-        if lazy is None:  # another thread has computed it: this is no longer a `LazyTensor`
+        if lazy is None:  # another thread has computed it, and changed the class
             return Tensor.numpy(self)
         if active_stack() is not None:
             report_escape(".numpy()", self.uid)
@@ -491,32 +492,32 @@ class LazyTensor(Tensor):
 
 
 tensor_slot: Any = Tensor.__dict__["array"]
-"""Where a tensor has its array: a subclass with another `array` keeps there what it computes it from."""
+"""The slot with a tensor's array; subclasses with another `array` keep there what they compute it from."""
 
 
 def _static_shape(shape: tuple[Any, ...]) -> TensorShape:
-    """What is known of a shape while a function is traced: None for a dimension without a number."""
+    """A shape while a function is traced: None for unknown dimensions."""
     if _shown.get():
         return known_shape(tuple(shape))
     return known_shape(tuple([n if isinstance(n, (int, np.integer)) else None for n in shape]))  # type: ignore[misc]
 
 
-# -- handing over an array instead of a copy -------------------------------------------------------------------------
+# -- returning an array instead of a copy ------------------------------------------------------------------------------
 _HAND_OVER = 2**16
-"""Bytes from which on it is worth looking whether the tensor is about to die."""
+"""The size in bytes from which on it pays to check whether the tensor is about to be deleted."""
 
 
 def _references(tensor: Any, value: ndarray) -> tuple[int, int, int]:
-    """How often a tensor, its array, and the array that owns the memory are referred to, as seen from a method."""
+    """The reference counts of a tensor, its array, and the array that owns the memory, as seen from a method."""
     base = value.base
     owner = 0 if base is None else memory.references(base) if type(base) is ndarray and base.base is None else -1
     return sys.getrefcount(tensor), sys.getrefcount(value), owner
 
 
 def _calibrated() -> set[tuple[int, int, int]]:
-    """What `_references` returns for a tensor to which only a method call refers, if this Python can tell.
+    """The result of `_references` for a tensor that only a method call refers to, if this Python can tell.
 
-    If it cannot (a variable and a temporary value have equal counts, or there are none), every array is copied.
+    If it cannot (a variable and a temporary value have equal counts, or there are no counts), every array is copied.
     """
     if not hasattr(sys, "getrefcount"):
         return set()
@@ -541,13 +542,13 @@ _LAST = _calibrated()
 
 
 def _restored(array: Array) -> Tensor:
-    """A tensor that was pickled, with an identity of its own."""
+    """Unpickle a tensor; it gets a new identity."""
     tensor = Tensor()
     tensor.array, tensor.uid = array, next_uid()
     return tensor
 
 
 def is_differentiable(array: Array) -> bool:
-    """Whether derivatives exist for this dtype: real and complex floating kinds, ml_dtypes' ones included."""
+    """Whether derivatives exist for this dtype: floating-point and complex, including those of ml_dtypes."""
     kind = array.dtype.kind
     return kind == "f" or kind == "c" or (kind == "V" and dtype_of(array).is_floating)

@@ -1,4 +1,4 @@
-"""`tf.distribute.cluster_resolver`: how a process learns which cluster it belongs to, and which task it is."""
+"""`tf.distribute.cluster_resolver`: classes that find out the cluster of a process, and its task."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ def expand_hostlist(text: str) -> list[str]:
     return hosts
 
 
-# -- clusters that their own services describe -----------------------------------------------------------------------
+# -- clusters that services describe ---------------------------------------------------------------------------------
 class KubernetesExecutableLocation(Enum):
     """Where the program runs: in a pod of the cluster, or outside, with a `kubeconfig`.
 

@@ -1,7 +1,7 @@
-"""Where code runs: in a replica, across replicas, or outside of every strategy.
+"""The context of code: in a replica, across replicas, or outside of every strategy.
 
-A mode says which strategy is active and, in a replica, which one. It is a context variable, so threads and tasks have
-modes of their own. Without one the default strategy is active, in its only replica.
+A mode consists of the active strategy and, in a replica, the replica. It is a context variable, so threads and tasks
+have their own modes. Without one, the default strategy is active, in its only replica.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Mode(NamedTuple):
-    """What is active.
+    """The active strategy and replica.
 
     strategy  the strategy
     replica   the context of the replica that runs; None across replicas
@@ -35,12 +35,12 @@ _default: list[Strategy] = []
 
 
 def register_default_strategy(make: Callable[[], Strategy]) -> None:
-    """Register what makes the strategy of code without one, when it is first needed."""
+    """Register the function that creates the default strategy when it is first needed."""
     _make_default[:] = [make]
 
 
 def default_strategy() -> Strategy:
-    """The strategy of code without one: a single replica."""
+    """The strategy of code outside of every scope: a single replica."""
     if not _default:
         _default.append(_make_default[0]())
     return _default[0]
@@ -113,7 +113,7 @@ _set: list[Any] = []
 
 
 def require_cross_replica(strategy: Strategy) -> None:
-    """Raise in a replica, and in the scope of another strategy."""
+    """Raise an error in a replica, and in the scope of another strategy."""
     found = mode.get()
     if found is None or found.strategy is default_strategy():
         return
@@ -123,6 +123,6 @@ def require_cross_replica(strategy: Strategy) -> None:
 
 
 def require_same(active: Strategy, wanted: Strategy) -> None:
-    """Raise unless both are one strategy."""
+    """Raise an error unless both are the same strategy."""
     if active is not wanted:
         raise RuntimeError(f"Mixing different tf.distribute.Strategy objects: {active} is not {wanted}")

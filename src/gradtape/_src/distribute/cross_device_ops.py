@@ -1,4 +1,4 @@
-"""Names of TensorFlow for the ways to reduce over devices. They are accepted: XLA and NumPy compute the reductions."""
+"""TensorFlow's names for ways to reduce over devices. They are accepted; XLA and NumPy compute the reductions."""
 
 from __future__ import annotations
 

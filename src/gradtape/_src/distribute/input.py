@@ -1,4 +1,4 @@
-"""Datasets of batches that are divided among replicas."""
+"""Datasets whose batches are divided among replicas."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class InputContext:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas there are."""
+        """The number of replicas."""
         return self._num_replicas_in_sync
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
@@ -164,7 +164,7 @@ class DistributedDataset:
 
     @classmethod
     def dividing(cls, dataset: Dataset, strategy: Strategy, options: Any = None) -> DistributedDataset:
-        """Every batch of the dataset is a global one, of which each replica gets a part."""
+        """Every batch of the dataset is a global one, which is divided among replicas."""
         _require_dataset(dataset)
         specs = [leaf for leaf in nest.flatten(dataset.element_spec, True) if isinstance(leaf, TensorSpec)]
         if any(spec.shape.rank == 0 for spec in specs):
@@ -176,7 +176,7 @@ class DistributedDataset:
 
     @classmethod
     def in_turn(cls, datasets: Sequence[Dataset], strategy: Strategy) -> DistributedDataset:
-        """The batches of the dataset go to one replica after the other; of several, each replica has its own."""
+        """Batches go to one replica after the other; of several datasets, each replica has its own."""
         for dataset in datasets:
             _require_dataset(dataset)
         return cls(datasets, strategy, False)
@@ -200,15 +200,15 @@ class DistributedDataset:
         return state
 
     def steps(self) -> Iterator[Any]:
-        """The elements: of one step each, for all replicas of this process."""
+        """The elements for all replicas of this process, one for each step."""
         if not self._divides:
             return self._taken_in_turn()
         return self._divided() if self._policy is AutoShardPolicy.DATA else self._of_worker()
 
     def _of_worker(self) -> Iterator[Any]:
-        """Elements of which this worker has read the batches itself, and uses them alone: its files, or all.
+        """Elements from batches that this worker has read itself, and uses alone: those of its files, or all.
 
-        A batch of the dataset has the rows of one step of all replicas, so that it lasts for as many steps as there are
+        A batch of the dataset has the rows of one step of all replicas, so it lasts for as many steps as there are
         workers. Workers whose rows end get empty batches until all have ended, because they train in step.
         """
         extended = self._strategy.extended
@@ -239,9 +239,9 @@ class DistributedDataset:
             yield self._per_replica([nest.map_structure(partial(parts, replica=i), batch) for i in numbers], kind)
 
     def _taken_in_turn(self) -> Iterator[Any]:
-        """Elements of which this worker has made the batches itself.
+        """Elements from batches that this worker has created itself.
 
-        Where workers may have different numbers of batches or rows they tell each other, because they train in step.
+        If workers may have different numbers of batches or rows, they exchange them, because they train in step.
         """
         extended = self._strategy.extended
         steps = self._batches_in_turn()
@@ -259,7 +259,7 @@ class DistributedDataset:
             yield self._per_replica(parts, PerReplica if len(set(sizes)) == 1 else UnevenPerReplica)
 
     def _batches_in_turn(self) -> Iterator[list[Any]]:
-        """A batch for each replica of this process; None for those that get none."""
+        """One batch for each replica of this process; None for those without one."""
         count = self._strategy.extended.local_replicas
         if len(self._datasets) > 1:
             yield from map(list, zip_longest(*self._datasets))
@@ -270,7 +270,7 @@ class DistributedDataset:
 
     @property
     def _is_endless(self) -> bool:
-        """Whether every worker has a batch of the same shapes in every step."""
+        """Whether every worker has a batch with the same shapes in every step."""
         endless = all(int(dataset.cardinality()) == INFINITE for dataset in self._datasets)
         return endless and all(spec.shape.is_fully_defined() for spec in nest.flatten(self._dataset.element_spec, True))
 
@@ -282,7 +282,7 @@ class DistributedDataset:
 
     @property
     def _alone(self) -> bool:
-        """Whether there is one replica, which gets tensors, as in TensorFlow, and not a `PerReplica` of one."""
+        """Whether there is only one replica, which gets tensors instead of a `PerReplica`, as in TensorFlow."""
         return self._strategy.extended.num_replicas == 1
 
     def __len__(self) -> int:
@@ -292,7 +292,7 @@ class DistributedDataset:
 
     @property
     def cardinality(self) -> Any:
-        """The number of elements, where it is known."""
+        """The number of elements, if it is known."""
         return self._dataset.cardinality
 
     @property
@@ -321,7 +321,7 @@ def _require_dataset(value: Any) -> None:
 
 
 def _policy_for(dataset: Dataset, workers: int) -> AutoShardPolicy:
-    """How workers share a dataset: as its options say, and AUTO is FILE where it reads files."""
+    """The policy for sharing a dataset among workers, from its options; AUTO is FILE if it reads files."""
     policy = _declared(dataset)
     if workers == 1:
         return AutoShardPolicy.DATA
@@ -338,16 +338,16 @@ def _policy_for(dataset: Dataset, workers: int) -> AutoShardPolicy:
 
 
 def _declared(dataset: Dataset) -> AutoShardPolicy:
-    """The policy that the options of a dataset say."""
+    """The policy in the options of a dataset."""
     options: Any = dataset.options()
     return AutoShardPolicy(options.experimental_distribute.auto_shard_policy or AutoShardPolicy.AUTO)
 
 
 def batches_of_worker(dataset: Any, strategy: Strategy) -> Any:
-    """A dataset of global batches for `fit`, of which the part of a worker is what the worker has read itself.
+    """A dataset of global batches for `fit`, in which this worker uses only the rows that it has read itself.
 
-    The other parts are the same rows, which the worker does not use. Steps in which workers have different numbers of
-    rows, at the end, are left out. A dataset that workers read alike, and anything else, is returned as it is.
+    The other parts repeat these rows and are not used. The last steps, in which workers have different numbers of rows,
+    are dropped. A dataset that all workers read in the same way, and any other object, is returned unchanged.
     """
     workers = strategy.extended.layout.workers
     if workers == 1 or not isinstance(dataset, Dataset):
@@ -368,7 +368,7 @@ def batches_of_worker(dataset: Any, strategy: Strategy) -> Any:
 
 
 def _steps(batches: Iterator[Any], replicas: int, count: int) -> Iterator[list[Any]]:
-    """The parts of `count` replicas for each step, of batches with rows for so many replicas."""
+    """The parts of `count` replicas for each step, from batches with rows for `replicas` replicas."""
     for batch in batches:
         parts = [nest.map_structure(partial(part_of, replica=i, replicas=replicas), batch) for i in range(replicas)]
         yield from (parts[i : i + count] for i in range(0, replicas, count))
@@ -379,12 +379,12 @@ def _rows(element: Any) -> int:
 
 
 def _row_count(leaf: Any) -> Any:
-    """The number of rows of a part of a batch, which is a tensor or ragged."""
+    """The number of rows of a part of a batch, a tensor or a ragged tensor."""
     return leaf.nrows().array if isinstance(leaf, RaggedTensor) else leaf.array.shape[0]
 
 
 def _empty(like: Any) -> Any:
-    """An element without rows, of another one or of its specification."""
+    """An element without rows, with the structure of an element or a specification."""
 
     def of(leaf: Any) -> Any:
         if not isinstance(leaf, TensorSpec):
@@ -403,7 +403,7 @@ def _part_spec(spec: Any, replicas: int) -> Any:
 
 
 def part_of(leaf: Any, replica: int, replicas: int) -> Any:
-    """What one replica gets of a global batch: as many rows as the others, except for the last ones."""
+    """The part of a global batch for one replica: the last ones may have fewer rows."""
     if not isinstance(leaf, (Tensor, RaggedTensor)):
         raise TypeError(f"A batch of {type(leaf).__name__} cannot be divided among replicas: {leaf!r}.")
     size = -(-_row_count(leaf) // replicas)

@@ -1,4 +1,4 @@
-"""Strategies with variables in one place: `CentralStorageStrategy`, and parameter servers, which are refused."""
+"""Strategies with variables in one place: `CentralStorageStrategy`, and parameter servers, which are unsupported."""
 
 from __future__ import annotations
 
@@ -70,28 +70,28 @@ class ParameterServerStrategy(Strategy):
 
 
 class ClusterCoordinator:
-    """Refused, as `ParameterServerStrategy` is, whose steps it schedules."""
+    """Not supported, like `ParameterServerStrategy`, whose steps it schedules; the constructor raises an error."""
 
     def __init__(self, strategy: Any) -> None:
         _refuse("ClusterCoordinator")
 
 
 class RemoteValue:
-    """What `ClusterCoordinator.schedule` would return."""
+    """The class of what `ClusterCoordinator.schedule` would return."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse("RemoteValue")
 
 
 class PerWorkerValue:
-    """What `ClusterCoordinator.create_per_worker_dataset` would return."""
+    """The class of what `ClusterCoordinator.create_per_worker_dataset` would return."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse("PerWorkerValue")
 
 
 def experimental_get_current_worker_index() -> NoReturn:
-    """The number of the worker that a coordinator has scheduled this code on: there is none."""
+    """Raise an error: there is no coordinator that schedules code on workers."""
     raise RuntimeError(
         "Cannot retrieve the worker index. `get_worker_idx_and_num_workers` should be called from within a tf.function "
         "being executed on a worker. gradtape has no coordinator."

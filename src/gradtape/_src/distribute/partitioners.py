@@ -1,4 +1,4 @@
-"""`tf.distribute.experimental.partitioners`: into how many parts a large variable is divided along its first axis."""
+"""`tf.distribute.experimental.partitioners`: the number of parts of a large variable along its first axis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner",
 
 
 class Partitioner:
-    """Says into how many parts each axis of a variable is divided."""
+    """Computes the number of parts of each axis of a variable."""
 
     def __call__(self, shape: Any, dtype: Any, axis: int = 0) -> list[int]:
         """The number of parts along each axis."""
@@ -26,7 +26,7 @@ def _positive(**values: Any) -> None:
 
 
 def _row(shape: Any, dtype: Any, axis: int, bytes_per_string: int) -> tuple[list[int], int, int]:
-    """The shape, the number of rows along an axis, and the bytes of one of them."""
+    """The shape, the number of rows along an axis, and the bytes of one row."""
     sizes: list[int] = TensorShape(shape).as_list()  # type: ignore[assignment]
     rows = sizes[axis]
     kind = as_dtype(dtype)

@@ -1,4 +1,4 @@
-"""Checkpoints when the machine is about to be taken away: `PreemptionCheckpointHandler`."""
+"""Checkpoints before the machine is taken away: `PreemptionCheckpointHandler`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gradtape._src.distribute.context import get_strategy
 from gradtape._src.interrupts import contextmanager
 
 _RESTART = 42
-"""The exit code of a process that wants to be started again, where nothing else is said: TensorFlow's."""
+"""The default exit code of a process that is to be restarted, as in TensorFlow."""
 
 _KEY = "gradtape/preempted"
 _AHEAD = 2
-"""Other processes are at most one call of `run` ahead of this one: at the second call from now all can stop."""
+"""The calls of `run` after which all processes can stop: others are at most one call ahead of this one."""
 
 
 class TerminationConfig:
@@ -59,7 +59,7 @@ class PreemptionWatcher:
     def __init__(self) -> None:
         self._message: str | None = None
         self._noticed = threading.Event()
-        self._earlier: Any = None  # the watcher that had the signal before
+        self._earlier: Any = None  # the watcher that handled the signal before
         if threading.current_thread() is threading.main_thread():
             self._earlier = getattr(signal.signal(signal.SIGTERM, self._on_signal), "__self__", None)
 
@@ -159,7 +159,7 @@ class PreemptionCheckpointHandler:
         (self._config.exit_fn or (lambda: sys.exit(_RESTART)))()
 
     def _agreed(self) -> int | None:
-        """The call of `run` before which all processes stop; None as long as none of them has to."""
+        """The call of `run` before which all processes stop; None while none of them has to."""
         watch = self._config.termination_watcher_fn
         own = self._watcher.preemption_message is not None or (watch is not None and watch())
         client = processes.client()

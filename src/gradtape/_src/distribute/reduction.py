@@ -33,7 +33,7 @@ class ReduceOp(Enum):
 
     @staticmethod
     def from_variable_aggregation(aggregation: VariableAggregation) -> ReduceOp:
-        """The reduction of an aggregation; a ValueError where there is none."""
+        """The reduction of an aggregation; raises ValueError if there is none."""
         found = {VariableAggregation.SUM: ReduceOp.SUM, VariableAggregation.MEAN: ReduceOp.MEAN}.get(aggregation)
         if found is None:
             raise ValueError(
@@ -43,7 +43,7 @@ class ReduceOp(Enum):
 
 
 def as_reduce_op(op: Any) -> ReduceOp:
-    """The enum, or its name in any case."""
+    """Convert a reduction: the enum, or its name in any case."""
     if isinstance(op, str):
         return ReduceOp(op.upper())
     assert isinstance(op, ReduceOp), f"reduce_op must be a tf.distribute.ReduceOp or its name. Received: {op!r}"
@@ -51,7 +51,7 @@ def as_reduce_op(op: Any) -> ReduceOp:
 
 
 def reduced(op: ReduceOp, parts: Sequence[Any], layout: Layout | None = None) -> Any:
-    """The sum or mean of the parts of replicas, which are where the layout says."""
+    """The sum or mean of the parts of replicas, whose devices the layout describes."""
     if any(isinstance(part, IndexedSlices) for part in parts):
         return _reduced_slices(op, parts, layout)
     total = summed([convert(part) for part in parts], layout)
@@ -59,7 +59,7 @@ def reduced(op: ReduceOp, parts: Sequence[Any], layout: Layout | None = None) ->
 
 
 def summed(tensors: Sequence[Tensor], layout: Layout | None = None) -> Tensor:
-    """The sum over replicas, as a tensor of its own."""
+    """The sum over replicas, as a new tensor."""
     _check_summands(tensors)
     if layout is not None:
         tensors = [lanes.in_program(layout, tensor) for tensor in tensors]
@@ -72,7 +72,7 @@ def summed(tensors: Sequence[Tensor], layout: Layout | None = None) -> Tensor:
 
 
 def _check_summands(tensors: Sequence[Tensor]) -> None:
-    """Raise unless all tensors have one shape and a dtype that has sums. Broadcasting would hide a mistake."""
+    """Raise an error unless all tensors have the same shape and a numeric dtype. Broadcasting would hide a mistake."""
     first = tensors[0]
     if not first.dtype.is_numeric:
         raise errors.invalid_argument(
@@ -99,7 +99,7 @@ def _reduced_slices(op: ReduceOp, parts: Sequence[Any], layout: Layout | None) -
 
 
 def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any, layout: Layout | None = None) -> Tensor:
-    """The sum or mean over replicas and over an axis of their parts, which may have different sizes there."""
+    """The sum or mean over replicas and an axis of their parts, along which sizes may differ."""
     if any(nest.is_nested(part) for part in parts):
         raise TypeError(f"Expected one tensor per replica, but got a structure: {parts[0]}. Reduce its leaves.")
     tensors = [convert(part) for part in parts]
@@ -112,7 +112,7 @@ def reduced_over_axis(op: ReduceOp, parts: Sequence[Any], axis: Any, layout: Lay
 
 
 def divided(total: Tensor, count: Any) -> Tensor:
-    """The mean, of a sum and the number of its terms: of integers it is a float64."""
+    """The mean, from a sum and the number of its terms; float64 for integers."""
     if total.dtype.is_integer:
         result: Tensor = cast(total, as_dtype("float64")) / float(count)
         return result
@@ -133,7 +133,7 @@ def _sums(tensors: Sequence[Tensor], axes: tuple[Any, ...], layout: Layout | Non
 
 
 def rows_of(tensor: Tensor, axis: Any) -> Any:
-    """How many rows a tensor has along an axis, or along several."""
+    """The number of rows of a tensor along an axis, or along several."""
     count = 1
     for each in axis if isinstance(axis, (list, tuple)) else (axis,):
         count = count * tensor.array.shape[each]
@@ -151,7 +151,7 @@ def _check_axes(tensors: Sequence[Tensor], axes: tuple[Any, ...]) -> None:
 
 
 def concatenated(parts: Sequence[Any], axis: Any, layout: Layout | None = None) -> Tensor:
-    """The parts of replicas along an axis."""
+    """Concatenate the parts of replicas along an axis."""
     tensors = [convert(part) for part in parts]
     if layout is not None:
         tensors = [lanes.in_program(layout, tensor) for tensor in tensors]

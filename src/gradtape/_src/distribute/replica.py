@@ -1,7 +1,7 @@
-"""Replicas: the code of each runs in a thread of its own, one thread at a time.
+"""Replicas: the code of each runs in its own thread, one thread at a time.
 
 Replica 0 runs first, up to its next `merge_call` or its end, then replica 1, and so on. When all of them wait, the
-function they want to merge with runs once, in the thread that called `run`, and they continue in the same order.
+merge function runs once, in the thread that called `run`, and they continue in the same order.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ReplicaContext:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas there are."""
+        """The number of replicas."""
         return self._strategy.num_replicas_in_sync
 
     @property
@@ -75,7 +75,7 @@ class ReplicaContext:
 
     @property
     def number(self) -> int:
-        """The number of this replica among those of this process."""
+        """The number of this replica among those of its process."""
         return 0 if self._thread is None else self._thread.number
 
     @property
@@ -96,7 +96,7 @@ class ReplicaContext:
             return select(0, merge_fn(self._strategy, *args, **kwargs))
 
     def shared(self, create: Callable[[], Any]) -> Any:
-        """What replica 0 creates, for all of them: the others get its objects in the order in which it created them."""
+        """Return what replica 0 creates, to all of them: the others get its objects in the order of creation."""
         return create() if self._thread is None else self._thread.shared(create)
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
@@ -168,7 +168,7 @@ class ReplicaContext:
 
 
 def _own(value: Any) -> Any:
-    """The value as an object of this replica's own, so that replicas that share one are told apart."""
+    """A value as a new object, so that replicas that share it can be told apart."""
     if isinstance(value, IndexedSlices):
         return IndexedSlices(value.values, value.indices, value.dense_shape)
     copy = Tensor()
@@ -178,34 +178,34 @@ def _own(value: Any) -> Any:
 
 
 def _here(value: Any) -> Any:
-    """What was computed for all replicas, on the device of this one."""
+    """A value that was computed for all replicas, on the device of this one."""
     return value if isinstance(value, IndexedSlices) else identity(value)
 
 
 # -- threads ---------------------------------------------------------------------------------------------------------
 class _Abandoned(BaseException):
-    """Ends the thread of a replica whose `run` has failed elsewhere."""
+    """Ends the thread of a replica after its `run` has failed elsewhere."""
 
 
 class _Thread:
-    """One replica of one `run`."""
+    """One replica in one `run`."""
 
     def __init__(self, number: int, body: Callable[[], Any], created: list[Any]) -> None:
         self.number, self._body = number, body
-        self._created, self._found = created, 0  # what replica 0 has created, and how much of it this one has got
+        self._created, self._found = created, 0  # the objects of replica 0, and how many of them this one has
         self._context = copy_context()
         self._graph = current_graph()
         self._resume, self._paused = threading.Semaphore(0), threading.Semaphore(0)
         self._abandoned = False
         self.ended, self.result = False, None
         self.error: BaseException | None = None
-        self.merging: tuple[Any, ...] | None = None  # the function to merge with, and its arguments
+        self.merging: tuple[Any, ...] | None = None  # the merge function and its arguments
         self._merged: Any = None
         self._thread: threading.Thread | None = None
 
     # -- in the thread that called `run` -----------------------------------------------------------------------------
     def proceed(self, merged: Any = None) -> None:
-        """Let the replica run up to its next `merge_call`, or to its end."""
+        """Run the replica up to its next `merge_call`, or to its end."""
         self._merged, self.merging = merged, None
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=f"replica {self.number}", daemon=True)
@@ -215,7 +215,7 @@ class _Thread:
         self._paused.acquire()
 
     def abandon(self) -> None:
-        """End it where it waits."""
+        """End the replica where it waits."""
         if self._thread is not None and not self.ended:
             self._abandoned = True
             self._resume.release()
@@ -230,7 +230,7 @@ class _Thread:
         self._paused.release()
 
     def shared(self, create: Callable[[], Any]) -> Any:
-        """What replica 0 creates, or has created at this point."""
+        """What replica 0 creates, or has created, at this point."""
         self._found += 1
         if self.number == 0:
             self._created.append(create())
@@ -242,7 +242,7 @@ class _Thread:
         return self._created[self._found - 1]
 
     def merge(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Wait until all replicas are here."""
+        """Wait until all replicas have called this."""
         if current_graph() is not self._graph:
             raise RuntimeError(
                 "`merge_call` called while defining a new graph or a tf.function. This can often happen if the "
@@ -252,7 +252,7 @@ class _Thread:
                 "synchronization point in the body. Move the synchronization out of it."
             )
         self.merging = (function, args, kwargs)
-        if not self._abandoned:  # in a `finally` block of a replica that ends, there is nothing to wait for
+        if not self._abandoned:  # in a `finally` block of a replica that is ending there is nothing to wait for
             self._paused.release()
             self._resume.acquire()
         if self._abandoned:
@@ -261,7 +261,7 @@ class _Thread:
 
 
 def run_replicas(strategy: Strategy, function: Callable[..., Any], args: Any, kwargs: Any) -> list[Any]:
-    """What a function returns in each replica of a strategy."""
+    """Call a function in each replica of a strategy, and return the results."""
     traces = tuple(recorder for recorder in active_recorders() if isinstance(recorder, Trace))
     devices = strategy.extended.devices
     threads: list[_Thread] = []
@@ -269,7 +269,7 @@ def run_replicas(strategy: Strategy, function: Callable[..., Any], args: Any, kw
     def body(number: int) -> Callable[[], Any]:
         def replica() -> Any:
             context = ReplicaContext(strategy, None, threads[number])
-            active.set(None)  # tapes around `run` do not record what replicas do, but the trace of a function does
+            active.set(None)  # tapes around `run` do not record what replicas do; the trace of a function does
             mode.set(Mode(strategy, context))
             traced_for.set((id(strategy), number))
             with use_recorders(traces), strategy.extended.placing(devices[number]):
@@ -299,7 +299,7 @@ def run_replicas(strategy: Strategy, function: Callable[..., Any], args: Any, kw
 
 
 def _merged(strategy: Strategy, threads: Sequence[_Thread]) -> list[Any]:
-    """Run the function that all replicas merge with; the part of the result for each of them."""
+    """Run the merge function of all replicas; return the part of its result for each of them."""
     if any(thread.ended for thread in threads):
         raise RuntimeError("Some replicas made a different number of replica_context().merge_call() calls.")
     calls = [thread.merging for thread in threads if thread.merging is not None]

@@ -1,4 +1,4 @@
-"""`tf.distribute.Server`: a task of a cluster at its address. Nothing runs on it: see `join`."""
+"""`tf.distribute.Server`: a task of a cluster at its address. It runs nothing: see `join`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Server"]
 
 @dataclass
 class ServerDef:
-    """Which task of a cluster a server is."""
+    """The cluster and the task of a server."""
 
     cluster: ClusterSpec
     job_name: str
@@ -109,7 +109,7 @@ class Server:
 def _server_def(
     given: Any, job_name: str | None, task_index: int | None, protocol: str | None, config: Any
 ) -> ServerDef:
-    """Which task is meant; the only job and its first task may be left out."""
+    """The cluster and the task that were given; the only job and its first task are the defaults."""
     if isinstance(given, ServerDef):
         index = given.task_index if task_index is None else task_index
         return ServerDef(

@@ -1,4 +1,4 @@
-"""Strategies: which replicas there are, where they run, and what is created in a scope."""
+"""Strategies: their replicas and devices, and what is created in a scope."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class RunOptions:
 
 
 _MOST_COMPILED = 32
-"""Functions whose `run` a strategy compiles by itself."""
+"""The number of functions whose `run` a strategy compiles by itself."""
 
 
 class _Scope:
-    """What `strategy.scope()` returns."""
+    """The context manager of `strategy.scope()`."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
@@ -120,7 +120,7 @@ class Strategy:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many replicas gradients are aggregated over."""
+        """The number of replicas that gradients are aggregated over."""
         return self.extended.num_replicas
 
     @property
@@ -167,8 +167,8 @@ class Strategy:
         return self.extended.run(fn, tuple(args), kwargs)
 
     def _compiled_run(self, fn: Any) -> Function | None:
-        """`run` of a `tf.function`, or in one that runs eagerly because it reads a dataset, as a function of its own:
-        all replicas are one program. None for code that is new in every call.
+        """`run` of a `tf.function`, or inside one that runs eagerly because it reads a dataset, as a separate function,
+        so that all replicas are one program. None for code that is different in every call.
         """
         code = getattr(fn, "python_function", fn)
         parts = (getattr(code, "__code__", code), getattr(code, "__self__", None), getattr(code, "__defaults__", None))
@@ -222,7 +222,7 @@ class Strategy:
         """Return the values of the replicas in this process, as a tuple."""
         return local_structures(value, self.extended.local_replicas)
 
-    unwrap = experimental_local_results  # its first name
+    unwrap = experimental_local_results  # its original name
 
     def experimental_distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         """Call a function for each replica, and return the results as a `PerReplica`.
@@ -269,7 +269,7 @@ class Strategy:
 
 
 def _content_of(cell: Any) -> Any:
-    """The value of a variable of an outer function; None before it has one."""
+    """The value of a variable of an outer function; None if it is unbound."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -305,8 +305,8 @@ class StrategyExtended:
     [3.0, 4.0]
     """
 
-    is_distributed = True  # whether it counts as a strategy at all
-    wraps = True  # whether values of replicas are `PerReplica`s, also where there is one replica
+    is_distributed = True  # whether this is a strategy other than the default
+    wraps = True  # whether values of replicas are `PerReplica`s, even of one replica
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self.devices = tuple(devices)
@@ -318,22 +318,22 @@ class StrategyExtended:
     # -- replicas ----------------------------------------------------------------------------------------------------
     @property
     def num_replicas(self) -> int:
-        """How many replicas there are, on all machines."""
+        """The number of replicas on all machines."""
         return self.local_replicas
 
     @property
     def local_replicas(self) -> int:
-        """How many replicas run in this process."""
+        """The number of replicas in this process."""
         return len(self.devices)
 
     @property
     def first_replica(self) -> int:
-        """The number of the first replica of this process."""
+        """The number of the first replica in this process."""
         return 0
 
     @property
     def layout(self) -> lanes.Layout:
-        """Where the replicas are, for graphs that they are traced into."""
+        """The layout of the replicas, for graphs that they are traced into."""
         return lanes.Layout(self.devices)
 
     @property
@@ -348,17 +348,17 @@ class StrategyExtended:
 
     @property
     def parameter_places(self) -> tuple[Device, ...]:
-        """The devices that variables have copies on."""
+        """The devices with copies of variables."""
         return self.devices
 
     def placing(self, device: Device) -> AbstractContextManager[Any]:
-        """Within the block new tensors are on a device of a replica; logical CPUs share NumPy."""
+        """Context in which new tensors are on the device of a replica; logical CPUs share NumPy."""
         if device.kind == "CPU" and get_engine() == "numpy":
             return setting(logical_cpu, device.number)
         return device_scope(device.name)
 
     def scope_block(self) -> AbstractContextManager[Any]:
-        """What a scope enters."""
+        """The context that a scope enters."""
         return settings((variable_maker, variables.make), (mode, Mode(self._strategy)))
 
     def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -388,25 +388,25 @@ class StrategyExtended:
         return value
 
     def all_reduced(self, op: ReduceOp, value: Any) -> Any:
-        """What `all_reduce` gives: the reduction of the values of all replicas."""
+        """The result of `all_reduce`: the reduction of the values of all replicas."""
         return self.across(op, value.parts if isinstance(value, PerReplica) else [value], None)
 
     def across(self, op: ReduceOp, parts: Sequence[Any], axis: Any) -> Any:
-        """The parts of the replicas of this process, reduced with those of all others."""
+        """Reduce the parts of the replicas of this process with those of all others."""
         if axis is None:
             return reduction.reduced(op, parts, self.layout)
         return reduction.reduced_over_axis(op, parts, axis, self.layout)
 
     def gathered(self, value: Any, axis: int) -> Any:
-        """The parts of a value along an axis."""
+        """Concatenate the parts of a value along an axis."""
         return reduction.concatenated(value.parts, axis, self.layout) if isinstance(value, PerReplica) else value
 
     def all_sizes(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The sizes that the replicas of this process have, with those of all others."""
+        """The sizes in all replicas, from those in this process."""
         return tuple(sizes)
 
     def initial_value(self, value: Any) -> Any:
-        """The value that every copy of a new variable begins with."""
+        """The initial value of all copies of a new variable."""
         return value
 
     def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
@@ -419,7 +419,7 @@ class StrategyExtended:
         return [self.reduce_to(reduce_op, value, destinations) for value, destinations in value_destination_pairs]
 
     def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        """A tensor on the devices of all replicas."""
+        """Copy a tensor to the devices of all replicas."""
         return tensor
 
     # -- variables ---------------------------------------------------------------------------------------------------
@@ -468,7 +468,7 @@ class StrategyExtended:
 
     # -- input -------------------------------------------------------------------------------------------------------
     def input_context(self) -> InputContext:
-        """What a function that makes the dataset of this process is told."""
+        """The argument of a function that creates the dataset of this process."""
         return InputContext(1, 0, self.num_replicas)
 
     def distribute_dataset(self, dataset: Dataset, options: InputOptions | None) -> Any:
@@ -551,7 +551,7 @@ class DefaultExtended(SingleExtended):
 
 
 class DefaultStrategy(Strategy):
-    """What is active where no strategy is: one replica."""
+    """The strategy outside of every scope: one replica."""
 
     def __init__(self) -> None:
         super().__init__(DefaultExtended([Device("CPU", 0)]))
@@ -640,7 +640,7 @@ class TPUStrategy(Strategy):
 
 
 def devices_of(devices: Any) -> list[Device]:
-    """Devices by their names; without any, all GPUs or all logical CPUs."""
+    """The devices with these names; by default all GPUs or all logical CPUs."""
     if not devices:
         return logical_devices("GPU") or logical_devices("CPU")
     if isinstance(devices, str):
@@ -660,7 +660,7 @@ def _name(device: Any) -> str:
 
 
 def device_of(device: Any) -> Device:
-    """A device by its name."""
+    """The device with this name."""
     name = _name(device)
     found = parse(name)
     if found is None or found.kind not in ("CPU", "GPU", "TPU"):

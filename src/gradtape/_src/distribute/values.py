@@ -1,4 +1,4 @@
-"""Values that differ from replica to replica."""
+"""Values that differ between replicas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DistributedValues:
 
 
 class PerReplica(DistributedValues):
-    """What the replicas returned, or will be given: one value for each. It has no arithmetic."""
+    """One value for each replica: the results of replicas, or their arguments. It has no arithmetic."""
 
     __slots__ = ("devices", "parts")
 
@@ -55,7 +55,7 @@ class PerReplica(DistributedValues):
 
 
 class UnevenPerReplica(PerReplica):
-    """A part of a batch that does not divide evenly: replicas in other processes have parts of other sizes."""
+    """A part of a batch that does not divide evenly: replicas in other processes have parts with other sizes."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ def _same_kind(whole: PerReplica, parts: Sequence[Any]) -> PerReplica:
 
 
 def _number_of_tensors(whole: PerReplica) -> int | None:
-    """The number of parts, if they are tensors: nothing else tells such values apart (benchmark: replicas)."""
+    """The number of parts, if they are tensors: only that distinguishes such values (benchmark: replicas)."""
     return len(whole.parts) if {Tensor}.issuperset(map(type, whole.parts)) else None
 
 
@@ -102,7 +102,7 @@ class PerReplicaSpec:
         return self._value_specs
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Whether a value is a `PerReplica` with parts like these."""
+        """Whether a value is a `PerReplica` with compatible parts."""
         if not isinstance(value, PerReplica) or len(value.parts) != len(self._value_specs):
             return False
         pairs = zip(self._value_specs, value.parts, strict=True)
@@ -122,7 +122,7 @@ nest.register_composite(PerReplicaSpec, lambda spec: spec._value_specs, lambda s
 
 
 class LogicalTensor(Tensor):
-    """A tensor that a replica on one of several logical CPUs has computed, with the name of that one."""
+    """A tensor that a replica on one of several logical CPUs has computed, with the name of that CPU."""
 
     __slots__ = ("_device",)
 
@@ -134,7 +134,7 @@ class LogicalTensor(Tensor):
 
 
 def on_device(value: Any, device: Device) -> Any:
-    """A NumPy tensor under the name of the logical CPU whose it is; anything else as it is."""
+    """A NumPy tensor with the name of its logical CPU; anything else unchanged."""
     if type(value) is not Tensor or device.kind != "CPU" or not device.number or not _is_on_host(value.array):
         return value
     named = LogicalTensor()
@@ -148,7 +148,7 @@ def _is_on_host(array: Any) -> bool:
 
 # -- structures ------------------------------------------------------------------------------------------------------
 def select(replica: int, structure: Any) -> Any:
-    """A structure as one replica gets it: its own parts, and everything else unchanged."""
+    """The structure for one replica: its own parts, and everything else unchanged."""
 
     def part(leaf: Any) -> Any:
         return leaf.parts[replica] if isinstance(leaf, PerReplica) else leaf
@@ -157,8 +157,8 @@ def select(replica: int, structure: Any) -> Any:
 
 
 def regroup(results: Sequence[Any], devices: Sequence[Device] = (), always: bool = False) -> Any:
-    """The structures of all replicas as one, leaf by leaf. One object that they all have stays itself, unless
-    `always` says otherwise.
+    """Combine the structures of all replicas leaf by leaf. An object that all of them share stays as it is, unless
+    `always` is set.
     """
     first = results[0]
     if not nest.is_nested(first):

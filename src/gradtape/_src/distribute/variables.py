@@ -48,7 +48,7 @@ class VariableCopy(Variable):
 
 
 class DistributedVariable(DistributedValues, VariableView):
-    """A variable with a copy for each replica. In a replica it stands for the copy there, elsewhere for all of them.
+    """A variable with a copy for each replica. In a replica it is the copy there, elsewhere all of them.
 
     Reading it across replicas reads the first copy. Assigning across replicas assigns to all copies.
     """
@@ -60,12 +60,12 @@ class DistributedVariable(DistributedValues, VariableView):
     _strategy: Strategy
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing is left to do: `create` makes it."""
+        """Do nothing: `create` initializes it."""
 
     # -- which copy --------------------------------------------------------------------------------------------------
     @property
     def number(self) -> int | None:
-        """The replica whose copy it stands for; None across replicas."""
+        """The replica whose copy it is; None across replicas."""
         found = mode.get()
         if found is None:
             return None
@@ -87,7 +87,7 @@ class DistributedVariable(DistributedValues, VariableView):
 
     @property
     def _values(self) -> tuple[Any, ...]:
-        """The copies, by the name that libraries know."""
+        """The copies, under the name that libraries use."""
         return self._copies
 
     @property
@@ -157,7 +157,7 @@ class DistributedVariable(DistributedValues, VariableView):
         return self._write("assign_sub", delta, read_value=read_value)
 
     def _write(self, method: str, value: Any, *args: Any, read_value: bool = True, **kwargs: Any) -> Any:
-        """Call a method that changes the variable, as this context has it."""
+        """Call a method that changes the variable, according to the context."""
         found = mode.get()
         if found is not None and found.strategy is not default_strategy():
             require_same(found.strategy, self._strategy)
@@ -174,17 +174,17 @@ class DistributedVariable(DistributedValues, VariableView):
         return self if number is None else array.identity(read(self.variable))
 
     def _restore(self, value: Any) -> None:
-        """Assign a value of a checkpoint to all copies, also where a replica has created the variable."""
+        """Assign a value from a checkpoint to all copies, even if a replica has created the variable."""
         with setting(mode, Mode(self._strategy)):
             self.assign(value)
 
     def _merges(self) -> bool:
-        """Whether an assignment in a replica is one of all replicas."""
+        """Whether an assignment in a replica is aggregated over all replicas."""
         return self.aggregation is not VariableAggregation.NONE
 
     @property
     def is_kept_equal(self) -> bool:
-        """Whether all copies have the same value, because every assignment is one to all of them."""
+        """Whether all copies are always equal, because every assignment changes all of them."""
         return self._merges()
 
     def _merged(self, strategy: Strategy, call: Any, value: Any) -> None:
@@ -225,7 +225,7 @@ class DistributedVariable(DistributedValues, VariableView):
 
 
 class Keep:
-    """Arguments of a `merge_call` that are the same in all replicas, as the first one has them."""
+    """Arguments of a `merge_call` that are the same in all replicas, taken from the first one."""
 
     __slots__ = ("args", "kwargs")
 
@@ -234,16 +234,16 @@ class Keep:
 
 
 class MirroredVariable(DistributedVariable):
-    """A variable whose copies are kept equal: an assignment in a replica is aggregated over all of them first.
+    """A variable whose copies are kept equal: an assignment in a replica is first aggregated over all of them.
 
-    Without an aggregation a replica assigns to its own copy only.
+    Without an aggregation, a replica assigns only to its own copy.
     """
 
     __slots__ = ()
 
 
 class AggregatingVariable(DistributedVariable):
-    """A variable that replicas share: there is one copy, and assignments in replicas are aggregated first."""
+    """A variable that replicas share: there is one copy, and assignments in replicas are first aggregated."""
 
     __slots__ = ()
 
@@ -268,7 +268,7 @@ class AggregatingVariable(DistributedVariable):
 
 
 class SyncOnReadVariable(DistributedVariable):
-    """A variable whose copies are aggregated when it is read across replicas, as those of metrics are."""
+    """A variable whose copies are aggregated when it is read across replicas, as in metrics."""
 
     __slots__ = ()
 
@@ -294,7 +294,7 @@ class SyncOnReadVariable(DistributedVariable):
 
     def _write_all(self, method: str, value: Any, *args: Any, **kwargs: Any) -> None:
         if self.aggregation is VariableAggregation.NONE:
-            ReduceOp.from_variable_aggregation(self.aggregation)  # raises
+            ReduceOp.from_variable_aggregation(self.aggregation)  # raises an error
         if self.aggregation is VariableAggregation.SUM:
             if method != "assign":
                 raise ValueError(
@@ -325,7 +325,7 @@ register_converter(DistributedVariable, DistributedVariable._read)
 
 # -- creating --------------------------------------------------------------------------------------------------------
 def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> DistributedVariable:
-    """A variable with a copy on each device of a strategy: the arguments are those of `tf.Variable`."""
+    """Create a variable with a copy on each device of a strategy, from the arguments of `tf.Variable`."""
     names = ("initial_value", "trainable", "validate_shape", "caching_device", "name", "variable_def", "dtype",
              "import_scope", "constraint", "synchronization", "aggregation", "shape")  # fmt: skip
     given = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -347,7 +347,7 @@ def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> D
                 copy = VariableCopy(name=label, **given)
             copy.container, copy._place = whole, device
             copies.append(copy)
-            if not number:  # the others begin with its value, and a callable initial value is called once
+            if not number:  # other copies start with its value, and a callable initial value is called once
                 with tracing(None):
                     value = strategy.extended.initial_value(abstract_value(copy))
                     copy.storage.begin_with(value)
@@ -357,7 +357,7 @@ def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> D
 
 
 def make(*args: Any, **kwargs: Any) -> Any:
-    """`tf.Variable(...)` in the scope of a strategy, or in one of its replicas."""
+    """Implement `tf.Variable(...)` in the scope of a strategy, or in one of its replicas."""
     found = mode.get()
     assert found is not None
     if found.replica is None:

@@ -1,8 +1,8 @@
 """`MultiWorkerMirroredStrategy`: replicas in several processes, which communicate through `jax.distributed`.
 
-Every process runs the same program. A reduction is one over the replicas of this process, and then one over processes:
-by NCCL between GPUs, by Gloo between CPUs. It takes place when it is called, so a `tf.function` that reduces over
-processes runs its code eagerly.
+Every process runs the same program. A reduction is first computed over the replicas of this process, and then over
+processes: by NCCL between GPUs, by Gloo between CPUs. It happens when it is called, so a `tf.function` that reduces
+over processes runs eagerly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gradtape._src.tensor import Tensor
 
 
 class WorkersExtended(MirroredExtended):
-    """Replicas of this process among those of others."""
+    """The replicas of this process, among those of others."""
 
     def __init__(self, devices: Sequence[Device], workers: int, worker: int) -> None:
         super().__init__(devices)
@@ -52,7 +52,7 @@ class WorkersExtended(MirroredExtended):
     def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
         if current_graph() is not None:
             for leaf in nest.flatten((args, kwargs)):
-                if isinstance(leaf, UnevenPerReplica):  # every process knows that it is, and does the same
+                if isinstance(leaf, UnevenPerReplica):  # every process knows this, and does the same
                     raise only_eager(
                         ValueError(
                             "Replicas in several processes with different numbers of rows cannot be compiled into "
@@ -89,12 +89,12 @@ class WorkersExtended(MirroredExtended):
         return self._joined(local, axis)
 
     def _as_part(self, value: Any) -> Any:
-        """What the only replica of this process returned is a part of what all processes have."""
+        """Treat the result of the only replica of this process as its part of the results of all processes."""
         alone = self.local_replicas == 1 and self._workers > 1
         return PerReplica([value]) if alone and isinstance(value, (Tensor, IndexedSlices)) else value
 
     def _joined(self, part: Tensor, axis: int) -> Tensor:
-        """The parts of all processes along an axis, on which their sizes may differ."""
+        """Concatenate the parts of all processes along an axis, along which sizes may differ."""
         axis = axis % part.ndim
         sizes = _of_all_workers(convert(np.int64(part.array.shape[axis])))
         padding = [(0, int(sizes.max()) - part.array.shape[axis] if i == axis else 0) for i in range(part.ndim)]
@@ -110,7 +110,7 @@ class WorkersExtended(MirroredExtended):
         return tuple(int(n) for n in _of_all_workers(convert(np.array(sizes, np.int64))).flat)
 
     def initial_value(self, value: Any) -> Any:
-        """The value that the first process has: every copy of a variable begins with that."""
+        """The initial value of the first process, which all copies of a variable start with."""
         if self._workers == 1:
             return value
         first = _of_all_workers(wrap(np.asarray(value)))[0]
@@ -118,7 +118,7 @@ class WorkersExtended(MirroredExtended):
 
 
 def _of_all_workers(tensor: Tensor) -> np.ndarray:
-    """The tensors of all processes, along a new first axis."""
+    """Stack the tensors of all processes along a new first axis."""
     if current_graph() is not None:
         raise only_eager(RuntimeError("A reduction over several processes runs when it is called."))
     if not (tensor.dtype.is_numeric or tensor.dtype.is_bool):
@@ -158,7 +158,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 def _workers_of(resolver: ClusterResolver) -> tuple[list[str], int]:
-    """The addresses of the processes that train, the chief first, and which one this is."""
+    """The addresses of the workers, chief first, and the index of this process."""
     spec = resolver.cluster_spec()
     tasks = [(job, i) for job in ("chief", "worker") if job in spec.jobs for i in spec.task_indices(job)]
     if not tasks:

@@ -421,7 +421,7 @@ class DVariable(Variable):
 
 
 _exchanges = itertools.count()
-"""Numbers for the exchanges of this process, which are the same in all: a name is used once."""
+"""Numbers for the exchanges, the same in all processes, because a name is used once."""
 
 
 class DTensorCheckpoint(Checkpoint):
@@ -441,7 +441,7 @@ class DTensorCheckpoint(Checkpoint):
         self._mesh = mesh
 
     def _store(self, prefix: str, tensors: dict[str, Any]) -> None:
-        """With several processes, each writes its parts of what is divided, and a share of the rest."""
+        """Save tensors; with several processes, each writes its parts of divided tensors, and a share of the others."""
         count, number = processes.count(), processes.number()
         if count == 1:
             super()._store(prefix, tensors)
@@ -452,11 +452,11 @@ class DTensorCheckpoint(Checkpoint):
         bundle.write_together(prefix, own, _group())
 
     def _alone_in(self, folder: str) -> AbstractContextManager[None]:
-        """The first process locks the folder for all."""
+        """Lock the folder in the first process, for all of them."""
         return super()._alone_in(folder) if processes.number() == 0 else nullcontext()
 
     def _once(self, stage: str, work: Callable[[], None]) -> None:
-        """The first process does it, and the others wait; if it fails, all of them raise an error."""
+        """Run `work` in the first process while the others wait; if it fails, all of them raise an error."""
 
         def if_first() -> bytes:
             if processes.number() == 0:
@@ -467,7 +467,7 @@ class DTensorCheckpoint(Checkpoint):
 
 
 def _group() -> bundle.Group:
-    """All processes, for one exchange of each name."""
+    """The group of all processes, for one exchange of each name."""
     told = f"gradtape/checkpoint/{next(_exchanges)}"
     return bundle.Group(
         processes.count(), processes.number(), lambda name, content: processes.exchange(f"{told}/{name}", content)

@@ -70,7 +70,7 @@ class Mesh:
         self._devices = [device_of(device) for device in local_devices]
         self._name = mesh_name
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
     @property
     def dim_names(self) -> list[str]:
         """The names of its dimensions."""
@@ -83,7 +83,7 @@ class Mesh:
 
     @property
     def size(self) -> int:
-        """The number of devices."""
+        """The number of its devices."""
         return int(self._ids.size)
 
     @property
@@ -191,7 +191,7 @@ class Mesh:
         return hash(self.to_string())
 
     def text_of(self, array: Any) -> str:
-        """The value of an array on this mesh as text: what each device of this process has, and the layout."""
+        """The value of an array on this mesh as text: the part of each device of this process, and the layout."""
         layout = Layout.of_array(array)
         assert layout is not None
         parts = [nested_text(np.asarray(part), 3) for part in shards_of(array)]
@@ -204,7 +204,7 @@ class Mesh:
     # -- JAX ---------------------------------------------------------------------------------------------------------
     @functools.cached_property
     def jax_mesh(self) -> Any:
-        """The same mesh of JAX's devices."""
+        """The mesh of JAX devices."""
         from jax.sharding import Mesh as JaxMesh
 
         found = jax_devices(self.device_type())
@@ -224,13 +224,13 @@ class Mesh:
 
 
 def shards_of(array: Any) -> list[Any]:
-    """What each device of this process has of an array on a mesh, in the order of the mesh."""
+    """The shards of an array on the devices of this process, in the order of the mesh."""
     by_device = {shard.device: shard.data for shard in array.addressable_shards}
     return [by_device[device] for device in array.sharding.mesh.devices.flat if device in by_device]
 
 
 def device_of(device: Any) -> Device:
-    """The device that a mesh is given, by its name or as it is."""
+    """The device of a mesh, given by its name or as a device."""
     if isinstance(device, Device):
         return device
     name = device.to_string() if hasattr(device, "to_string") else str(device)
@@ -362,7 +362,7 @@ class Layout:
 
     @property
     def sharding(self) -> Any:
-        """JAX's sharding of the same meaning."""
+        """The equivalent JAX sharding."""
         from jax.sharding import NamedSharding, PartitionSpec
 
         specs = [None if spec == UNSHARDED else spec for spec in self.sharding_specs]
@@ -370,7 +370,7 @@ class Layout:
 
     @classmethod
     def of_array(cls, array: Any) -> Layout | None:
-        """The layout of one of JAX's arrays; None if it is not on a mesh."""
+        """The layout of a JAX array; None if it is not on a mesh."""
         mesh = mesh_of(array)
         if mesh is None:
             return None

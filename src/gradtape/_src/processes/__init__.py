@@ -1,6 +1,6 @@
-"""Processes that train together: how they connect to one another, and what they tell one another.
+"""Processes that train together: their connection, and the messages that they exchange.
 
-They communicate through JAX: arrays by its collectives, and a few words through its coordination service.
+They communicate through JAX: arrays by its collectives, and small messages through its coordination service.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE = 300
-"""Seconds in which all processes have to come to a place where they wait for one another."""
+"""The timeout in seconds of barriers."""
 
 _OF_OTHERS = ("Gloo", "NCCL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED")
-"""Words in JAX's errors that tell of another process."""
+"""Words in JAX's errors that refer to another process."""
 
 _peers: list[Peers] = []
-"""The connection to the other processes, once there is one."""
+"""The connection to the other processes, once it exists."""
 
 _when_connected: list[Callable[[], None]] = []
-"""What is called when this process connects to others."""
+"""Callbacks for when this process connects to others."""
 
 _told: list[str] = []
-"""The keys under which the service has what this process told the others in the last exchange."""
+"""The keys of this process's messages in the last exchange."""
 
 
 def connect(addresses: Sequence[str], worker: int) -> None:
-    """Connect this process, which has a number, to the others: all of them meet at the first address."""
-    from gradtape._src.processes.connection import connected  # it imports much, and most programs do not need it
+    """Connect this process, with its number, to the others; all of them meet at the first address."""
+    from gradtape._src.processes.connection import connected  # imported here, because most programs do not need it
 
     found = connected(addresses, worker)
     if found is not None:
@@ -47,14 +47,14 @@ def connect(addresses: Sequence[str], worker: int) -> None:
 
 
 def when_connected(function: Callable[[], None]) -> None:
-    """Call a function as soon as this process is connected to others."""
+    """Call a function when this process connects to others, or now if it is connected."""
     _when_connected.append(function)
     if _peers:
         function()
 
 
 def client() -> Any:
-    """The connection to the service that all processes share; None in a process that is alone."""
+    """The client of the coordination service; None for a single process."""
     if "jax" not in sys.modules:
         return None
     from jax._src import distributed
@@ -72,7 +72,7 @@ def number() -> int:
 
 
 def count() -> int:
-    """How many processes there are."""
+    """The number of processes."""
     if client() is None:
         return 1
     from jax._src import distributed
@@ -80,9 +80,9 @@ def count() -> int:
     return int(distributed.global_state.num_processes)
 
 
-# -- what they do together -------------------------------------------------------------------------------------------
+# -- collective operations -------------------------------------------------------------------------------------------
 def together(function: Callable[[], T]) -> T:
-    """What a function returns in which the processes wait for one another; UnavailableError if one of them is lost."""
+    """Call a function in which all processes take part; raises UnavailableError if one of them is lost."""
     try:
         return _peers[0].together(function) if _peers else function()
     except (RuntimeError, ValueError) as error:  # JAX has both
@@ -92,25 +92,25 @@ def together(function: Callable[[], T]) -> T:
 
 
 def tells_of_others(error: Exception) -> bool:
-    """Whether an error of JAX says that another process cannot be reached."""
+    """Whether an error of JAX means that another process cannot be reached."""
     return client() is not None and any(word in str(error) for word in _OF_OTHERS)
 
 
 def have_peers() -> bool:
-    """Whether this process is connected with others."""
+    """Whether this process is connected to others."""
     return bool(_peers)
 
 
 def is_of_several(arrays: Iterable[Any]) -> bool:
-    """Whether one of the arrays is divided over processes, so that all of them run a program that takes it."""
+    """Whether one of the arrays is divided among processes, so that all of them have to run a program with it."""
     return bool(_peers) and not all(getattr(array, "is_fully_addressable", True) for array in arrays)
 
 
 def put(array: Any, target: Any) -> Any:
-    """An array on a device, or divided over those of a sharding.
+    """Put an array on a device, or divide it among those of a sharding.
 
-    Where some of these are of other processes, each process provides its parts of the value, which all of them have.
-    `jax.device_put` would send all values to all processes first, to compare them.
+    If some devices belong to other processes, each process provides its own parts of the value, which all of them have.
+    `jax.device_put` would first send all values to all processes to compare them.
     """
     import jax
 
@@ -123,7 +123,7 @@ def put(array: Any, target: Any) -> Any:
 
 
 def exchange(name: str, content: bytes) -> list[bytes]:
-    """What all processes give under a name that is used once, in the order of their numbers."""
+    """Exchange messages: the contents of all processes under a name that is used once, in the order of processes."""
     if count() == 1:
         return [content]
     client().key_value_set_bytes(f"{name}/{number()}", content)
@@ -139,20 +139,20 @@ def exchange(name: str, content: bytes) -> list[bytes]:
 
 
 def publish(key: str, value: str) -> None:
-    """Let all processes read a value; the first one that is published stays."""
-    with suppress(Exception):  # there is one
+    """Publish a value for all processes; the first one that is published stays."""
+    with suppress(Exception):  # already published
         client().key_value_set(key, value)
 
 
 def published(key: str) -> str | None:
-    """A value that a process has published."""
+    """A value that a process has published; None if there is none."""
     try:
         return str(client().key_value_try_get(key))
-    except Exception:  # there is none
+    except Exception:  # not published
         return None
 
 
 def wait_for_all(name: str, seconds: float = PATIENCE) -> None:
-    """Until all processes are here."""
+    """Wait until all processes have called this."""
     if client() is not None:
         together(lambda: client().wait_at_barrier(name.replace("/", "_"), round(1000 * seconds)))

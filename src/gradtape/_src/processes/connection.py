@@ -1,4 +1,4 @@
-"""How the processes that train together connect to one another, through JAX's coordination service."""
+"""The connection of processes that train together, through JAX's coordination service."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from gradtape._src.processes.peers import HEARTBEAT, Call, Peers
 from gradtape._src.threads import start
 
 _UNLIMITED = 7 * 24 * 3600
-"""Seconds that JAX waits for the others, for which `_wait_for_all` has a limit: after its own, JAX ends the process."""
+"""JAX's timeout, which ends the process: `_wait_for_all` has a shorter one of its own."""
 
 _PORT = "gradtape/coordinator"
-"""The key of the service under which its port for connections is."""
+"""The key under which the coordinator publishes its port for connections."""
 
 _held: list[Any] = []
-"""The connection to the process of the service, and the process, if this one has started it."""
+"""The connection to the coordinator's process, and the process itself, if this one has started it."""
 
 
 def connected(addresses: Sequence[str], worker: int) -> Peers | None:
-    """Connect this process to the others; None if JAX has done so before, without gradtape."""
+    """Connect this process to the others; None if JAX is connected already, without gradtape."""
     if importlib.util.find_spec("jax") is None:
         raise ImportError(f"Several processes need JAX, which is not installed: {errors.install('xla')}.")
     for address in addresses:
@@ -61,7 +61,7 @@ def _check(address: str) -> None:
 
 
 def _join(addresses: Sequence[str], worker: int) -> Peers | None:
-    """What `jax.distributed.initialize` does, with the service in a process of its own: see `coordinator.py`."""
+    """Do the work of `jax.distributed.initialize`, with the service in a separate process: see `coordinator.py`."""
     import jax
     from jax._src import distributed
     from jaxlib import _jax
@@ -87,14 +87,14 @@ def _join(addresses: Sequence[str], worker: int) -> Peers | None:
     state.num_processes, state.process_id = len(addresses), worker
     if worker == 0:
         client.key_value_set(_PORT, port)
-    with suppress(OSError):  # then the service ends with the first process
+    with suppress(OSError):  # otherwise the service ends with the first process
         where = (addresses[0].rsplit(":", 1)[0], int(client.blocking_key_value_get(_PORT, 1000 * HEARTBEAT)))
         _held.append(socket.create_connection(where, HEARTBEAT))
     return Peers(client, len(addresses))
 
 
 def _wait_for_all(client: Any, addresses: Sequence[str]) -> None:
-    """Until all processes have connected. An interrupt ends it, and where it takes long a line says so."""
+    """Wait until all processes are connected; log a message if it takes long. An interrupt ends it."""
     connecting = Call(client.connect)
     start(Thread(target=connecting.run, name="gradtape-connect", daemon=True))
     is_done = connecting.done.acquire(timeout=HEARTBEAT)
@@ -118,16 +118,16 @@ def _wait_for_all(client: Any, addresses: Sequence[str]) -> None:
 
 
 def _start_service(addresses: Sequence[str]) -> str:
-    """Start the process of the service; the port that processes hold a connection to."""
+    """Start the coordinator's process; return its port for connections."""
     port = addresses[0].rsplit(":", 1)[1]
     arguments = [coordinator.__file__, f"[::]:{port}", str(len(addresses)), str(HEARTBEAT)]
     service = subprocess.Popen(
         [sys.executable, *arguments],
-        stdin=subprocess.PIPE,  # which the system closes when this process ends
+        stdin=subprocess.PIPE,  # the system closes it when this process ends
         stdout=subprocess.PIPE,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         text=True,
-        start_new_session=True,  # an interrupt of the terminal is not for it
+        start_new_session=True,  # not interrupted by the terminal
     )
     assert service.stdout is not None
     found = service.stdout.readline().strip()

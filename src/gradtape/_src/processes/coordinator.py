@@ -1,9 +1,9 @@
-"""The process in which JAX's coordination service runs, for processes that train together.
+"""The process with JAX's coordination service, for processes that train together.
 
-The first of them starts it. Were the service a part of that process, JAX would end all others when it is killed or has
-come to its end. So they live on, and learn of a loss by an error of their next reduction. It needs nothing but jaxlib.
-Every process holds a connection to it, which the system closes when the process ends in any way; when the last one is
-closed, the service ends.
+The first of them starts it. If the service ran inside that process, JAX would end all others when it exits or is
+killed. This way they survive, and an error of their next reduction tells them about the loss. It needs only jaxlib.
+Every process holds a connection to it, which the system closes when the process ends for any reason; when the last one
+is closed, the service ends.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ def main(address: str, processes: int, heartbeat: int) -> None:
     listener = socket.create_server(("", 0), backlog=processes)
     print(listener.getsockname()[1], flush=True)
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)  # that of the first process, for whose end a launcher would wait
+    os.dup2(nowhere, 2)  # the first process's stderr, whose end a launcher would wait for
     os.close(nowhere)
-    parent = threading.Thread(target=sys.stdin.read, daemon=True)  # to its end: that of the process that started it
+    parent = threading.Thread(target=sys.stdin.read, daemon=True)  # ends with the process that started this one
     parent.start()
     wait_for_all(listener, parent, heartbeat)
     service.shutdown()
 
 
 def wait_for_all(listener: socket.socket, parent: threading.Thread, heartbeat: float) -> None:
-    """Until the parent has ended and, for as long as a heartbeat, no process holds a connection."""
+    """Wait until the parent has ended and there has been no connection for the time of a heartbeat."""
     connections = selectors.DefaultSelector()
     connections.register(listener, selectors.EVENT_READ)
     quiet = False

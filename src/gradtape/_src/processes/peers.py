@@ -1,9 +1,9 @@
-"""The processes that train together, as one of them sees the others: which are alive, and calls that all take part in.
+"""The other processes, as seen by one of those that train together: which are alive, and calls that all take part in.
 
 A collective waits for the others in C++ code, where Python runs no signal handlers and nothing ends it: not if another
-process hangs, nor if its machine is gone, because then no connection is closed. So a thread of its own makes these
-calls. The caller waits for it, and gives up when the coordination service has not heard of a process for a heartbeat.
-JAX sends heartbeats from C++ threads: long work of Python in a process does not count as its end.
+process hangs, nor if its machine is gone, because then no connection is closed. So a separate thread makes these calls.
+The caller waits for it, and gives up when the coordination service has not heard from a process for a heartbeat. JAX
+sends heartbeats from C++ threads, so long-running Python code in a process does not count as its end.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from gradtape._src.threads import background, start
 T = TypeVar("T")
 
 HEARTBEAT = 10
-"""Seconds after which a process that has not been heard of is lost."""
+"""The seconds after which a process that has not been heard from is lost."""
 
 _PAUSE = 1.0
-"""Seconds between two calls of the service, and between two looks at what it returns."""
+"""The seconds between calls of the service, and between checks of its results."""
 
 
 _LAST_WAIT = 5.0
-"""Seconds that a process waits at its end for the last call of the service."""
+"""The seconds that an exiting process waits for the last call of the service."""
 
 
 class Call:
-    """A function that another thread calls, and what came of it. The lock is held until then."""
+    """A function that another thread calls, and its outcome. The lock is held until then."""
 
     __slots__ = ("context", "done", "error", "function", "result")
 
@@ -45,7 +45,7 @@ class Call:
         self.done.acquire()
 
     def run(self) -> None:
-        """Call it."""
+        """Call the function."""
         try:
             self.result = self.context.run(self.function)
         except BaseException as error:
@@ -55,7 +55,7 @@ class Call:
 
 
 class Peers:
-    """The connection of this process to the others."""
+    """This process's connection to the others."""
 
     def __init__(self, client: Any, count: int) -> None:
         self._client, self._count = client, count
@@ -70,10 +70,10 @@ class Peers:
         atexit.register(self._end)
 
     def _end(self) -> None:
-        """Before Python ends: a thread whose call of the service returns later makes C++ abort the process.
+        """Run before Python exits: if a call of the service returns in a thread afterwards, C++ aborts the process.
 
-        The watcher returns as soon as the other processes have called. A call that goes on waits for a lost process:
-        it has to stay there, and would return when the connection is deleted, so that this never is.
+        The watcher returns as soon as the other processes have called. A call that still runs waits for a lost process:
+        it must not return, as it would if the connection were deleted, so the connection is never deleted.
         """
         self._ended.set()
         self._watcher.join(_LAST_WAIT)
@@ -81,7 +81,7 @@ class Peers:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._client))
 
     def _watch(self) -> None:
-        """Learn from the service again and again which processes are alive. It returns when all of them have called."""
+        """Ask the service repeatedly which processes are alive. It returns when all of them have called."""
         background.append(None)
         everyone = range(self._count)
         while not self._ended.is_set():
@@ -104,11 +104,11 @@ class Peers:
             self._calling = False
 
     def together(self, function: Callable[[], T]) -> T:
-        """What a function returns that ends when all processes have called it; UnavailableError if one is lost.
+        """Call a function that ends when all processes have called it; raises UnavailableError if one is lost.
 
         A signal does not end it, because the other processes wait for this one; a second signal does.
         """
-        if current_thread() is self._caller:  # within another such call
+        if current_thread() is self._caller:  # nested in another such call
             return function()
         call = Call(function)
         self._calls.put(call)
@@ -126,5 +126,5 @@ class Peers:
 
     def _wait(self, call: Call) -> None:
         while not call.done.acquire(timeout=_PAUSE):
-            if self._lost and not call.done.acquire(timeout=_PAUSE):  # it may have ended with an error meanwhile
+            if self._lost and not call.done.acquire(timeout=_PAUSE):  # it may have ended with an error in the meantime
                 raise errors.lost_worker(self._lost)

@@ -1,4 +1,6 @@
-"""Variables: identity (`variable`), memory (`storage`), parts (`slices`), and their roles in functions (`params`)."""
+"""Variables: identity (`variable`), memory (`storage`), indexed updates (`slices`), and roles in
+functions (`params`).
+"""
 
 from gradtape._src.variable.params import StreamState, VariableParam, bound, stored
 from gradtape._src.variable.storage import (

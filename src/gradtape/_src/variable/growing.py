@@ -1,7 +1,7 @@
 """Reads of variables whose shape has changed since a tape first read them.
 
-A tape knows a variable by one uid and the shape of the first read. A later read in another shape is an op of its own on
-the tape, which passes a cotangent on as it is. `check_reads` refuses to add cotangents of two shapes, as TensorFlow
+A tape identifies a variable by one uid, with the shape of the first read. A later read with another shape is recorded
+as an op, which passes cotangents through. `check_reads` refuses to add cotangents of different shapes, as TensorFlow
 does.
 """
 
@@ -27,7 +27,7 @@ def _vjp_of_read(xp: Any, g: list[Any], needs: list[Any], *saved: Any, count: in
 
 
 def _jvp_of_read(given: list[Any], saved: list[Any], attrs: dict[str, Any], _: Any) -> tuple[Any, ...]:
-    """The tangent of the variable, which is broadcast to the new shape if it can be."""
+    """The tangent of the variable, broadcast to the new shape if possible."""
     (tangent,), shape = given, attrs["shape"]
     lengths = tuple(tangent.shape)
     if len(lengths) > len(shape) or any(n not in (1, m) for n, m in zip(lengths[::-1], shape[::-1], strict=False)):
@@ -55,11 +55,11 @@ READ = program_op("identity_n", "ReadVariableOp", _vjp_of_read, _jvp_of_read, _s
 
 
 grown: set[int] = set()
-"""The uids of variables of which a tape has recorded reads in several shapes."""
+"""The uids of variables that a tape has read with several shapes."""
 
 
 def has_another_shape(value: Tensor) -> bool:
-    """Whether an active recorder tracks the variable of this value in another shape."""
+    """Whether an active recorder tracks the variable of this value with another shape."""
     shape, stack = tuple(value.array.shape), active_stack()
     while stack is not None:
         tracked, _, _, stack = stack
@@ -69,7 +69,7 @@ def has_another_shape(value: Tensor) -> bool:
 
 
 def recorded_read(value: Tensor) -> Tensor:
-    """The value of a variable as the result of an op that reads it."""
+    """The value of a variable as the result of a recorded op."""
     grown.add(value.uid)
     with use_recorders(()):
         out: Tensor = identity(value)
@@ -78,7 +78,7 @@ def recorded_read(value: Tensor) -> Tensor:
 
 
 def check_reads(records: Sequence[Any], first: dict[int, Any], targets: Iterable[int], sources: frozenset[int]) -> None:
-    """Raise if a target depends on one variable in several shapes: their gradients cannot be added.
+    """Raise an error if a target depends on reads of a variable with several shapes: their gradients cannot be added.
 
     `first` has the shapes of the first reads.
     """
@@ -100,7 +100,7 @@ def check_reads(records: Sequence[Any], first: dict[int, Any], targets: Iterable
 
 
 def refuse_tangents(records: Sequence[Any], sources: Iterable[int]) -> None:
-    """Raise if a tape has read a source in several shapes: a tangent has one of them."""
+    """Raise an error if a tape has read a source with several shapes: its tangent has only one."""
     uids = grown.intersection(sources)
     if uids and any(record[0] is READ and record[1][0] in uids for record in records):
         raise _one_shape()

@@ -21,24 +21,24 @@ class StreamState(Variable):
     """The position of a random op of a compiled function in its stream: a variable that only its program uses."""
 
     def __init__(self, key: int, counter: int, seeds_of_op: tuple[int, int] | None = None) -> None:
-        self.seeds_of_op = seeds_of_op  # None: there is no seed, and the start is any
+        self.seeds_of_op = seeds_of_op  # None: no seed, the stream starts anywhere
         self._start = np.array([counter % 2**64, counter >> 64, key], np.uint64).view(np.int64)
         with tracing(None), creating(Creations(None)):
             super().__init__(self._start.copy(), trainable=False, name="stream")
         seeds.restart_with(self)
 
     def restart(self) -> None:
-        """Read from the start again."""
+        """Restart the stream."""
         with tracing(None):
             self._store(self._start.copy())
 
 
 class VariableParam(Variable):
-    """Represents a variable among the arguments of a function that is being traced.
+    """A placeholder for a variable among the arguments of a function that is being traced.
 
     In the program it is the variable that a call passes. The code sees the name and flags of the variable that the
-    function was traced with. If the code reads more of it (its reference, another attribute, its value outside of the
-    program), the program depends on that variable, and the graph records this in `also_captured`.
+    function was traced with. If it uses more of that variable (its reference, another attribute, its value outside of
+    the program), the program is specific to it, and the graph records this in `also_captured`.
     """
 
     __slots__ = ("_also_captured", "_itself", "number")
@@ -46,14 +46,14 @@ class VariableParam(Variable):
 
     def __init__(self, variable: Variable, number: int, graph: Graph) -> None:
         self.number, self.uid = number, variable.uid
-        self._itself = weakref.ref(variable)  # what is compiled must not keep it alive
+        self._itself = weakref.ref(variable)  # traces must not keep it alive
         self._also_captured = graph.also_captured
         self._name, self._trainable, self._constraint = variable.name, variable.trainable, variable.constraint
         self._synchronization, self._aggregation = variable.synchronization, variable.aggregation
         self._declared_shape, self._may_grow = variable.shape, False
         like = abstract_value(variable)
         symbol = Symbolic(graph, tuple(like.shape), np.dtype(like.dtype))
-        self.storage = Storage(self.uid, symbol, unread=True)  # for its shape and dtype
+        self.storage = Storage(self.uid, symbol, unread=True)  # for its shape and dtype only
 
     def itself(self) -> Variable:
         """The variable that the function was traced with."""
@@ -91,7 +91,7 @@ class VariableParam(Variable):
 
 
 def stored(variable: Variable) -> Variable:
-    """The variable that has the storage, of what an assignment returned or of an argument of a traced function."""
+    """The variable with the storage: for the result of an assignment, or an argument of a traced function."""
     while type(variable) is not Variable:
         if isinstance(variable, VariableView):
             variable = variable.variable
@@ -106,5 +106,5 @@ register_converter(VariableParam, VariableParam._read)
 
 
 def bound(variable: Variable, variable_args: Sequence[Variable]) -> Variable:
-    """A variable of a program in a call that passes these: what stands for an argument is one of them."""
+    """The variable of a program in a call with these arguments: a placeholder is replaced by the one that is passed."""
     return variable_args[variable.number] if variable_args and isinstance(variable, VariableParam) else variable

@@ -26,7 +26,7 @@ class VariableSlice(Tensor):
     __slots__ = ("_key", "_tensor", "_variable")
 
     _key: Any
-    _tensor: Tensor  # what the op returned: a forward accumulator keeps the tangent as long as it lives
+    _tensor: Tensor  # keeps the op's output alive, and with it the tangent of a forward accumulator
     _variable: Variable
 
     def assign(
@@ -45,14 +45,14 @@ class VariableSlice(Tensor):
                     "ResourceStridedSliceAssign",
                 ) from None
         old = variable._peek().array
-        positions = [p.array for p in self._key if isinstance(p, Tensor)]  # known to the program alone
+        positions = [p.array for p in self._key if isinstance(p, Tensor)]  # known only to the program
         index = tuple([Ellipsis if isinstance(p, Tensor) else p for p in self._key])
         new = common_namespace((old, part, *positions)).set_slice(old, part, *positions, index=index)
         return variable._put(new, read_value, value)
 
 
 def slice_of(variable: Variable, key: Any) -> Any:
-    """`variable[key]`: the values, which can be assigned to unless they are gathered by a tensor of indices."""
+    """`variable[key]`: a slice that can be assigned to, unless a tensor of indices gathers the values."""
     tensor = get_item(variable._read(), key)
     if isinstance(key, (Tensor, ndarray)) and np.ndim(key):
         return tensor
@@ -227,7 +227,7 @@ _SCATTERS = {
     "minimum": "Min",
     "set": "Update",
 }
-"""The end of TensorFlow's names for updates at indices."""
+"""The suffixes of TensorFlow's names for updates at indices."""
 
 
 def _scatter(variable: Any, delta: Any, how: str) -> Any:
@@ -250,14 +250,14 @@ def _scatter_nd(variable: Any, indices: Any, updates: Any, how: str) -> Any:
 
 
 def _update_at(variable: Variable, where: Any, given: Any, how: str, batch_dims: int = 0) -> Any:
-    """Combine the values at coordinates with `given`."""
+    """Update the values at coordinates with `given`."""
     value, updates = variable._peek().array, convert(given, variable.dtype).array
     xp = common_namespace((value, where, updates))
     return variable._put(xp.update_at(value, where, updates, how=how, batch_dims=batch_dims), True, given)
 
 
 def _checked_places(indices: Any, op: str) -> Tensor:
-    """Indices into a variable: integers of 32 or 64 bits."""
+    """Check indices into a variable: 32- or 64-bit integers."""
     where = operand(indices)
     if where.dtype.name not in ("int32", "int64"):
         raise errors.unsupported_dtype(op, where.dtype, "int32, int64", "Tindices")
@@ -265,7 +265,7 @@ def _checked_places(indices: Any, op: str) -> Tensor:
 
 
 def _check_rows(indices: tuple[int, ...], updates: tuple[int, ...], shape: tuple[int, ...], op: str) -> None:
-    """Updates are one number, or a row for each index."""
+    """Check that updates are a scalar, or have a row for each index."""
     if not updates or updates == indices + shape[1:]:
         return
     if len(updates) >= len(indices) and updates[: len(indices)] != indices:
@@ -282,7 +282,7 @@ def _check_rows(indices: tuple[int, ...], updates: tuple[int, ...], shape: tuple
 
 
 def _check_updates(indices: tuple[int, ...], updates: tuple[int, ...], shape: tuple[int, ...], op: str) -> None:
-    """Updates have an element, or a slice, for each row of coordinates."""
+    """Check that updates have an element, or a slice, for each row of coordinates."""
     lead, depth = len(indices) - 1, indices[-1] if indices else 0
     for i in range(max(lead, 1)):
         if i >= len(updates) or updates[i] != indices[i]:

@@ -1,10 +1,10 @@
 """Storage: the value of a variable, in the memory of eager code or in a buffer of a compiled program.
 
-A compiled program borrows the memory of variables with `Loan.lend` and replaces their values with a commit. Between the
-two a storage keeps its buffer, so a call that fails before its launch has nothing to give back. XLA takes donated
-memory when a program is launched: `committing` stores the new values in the same call of C code, where no signal
-handler runs and no thread reads. While nothing else looks at the variables between two calls of a program, their new
-values stay in the list of its results (`Uncommitted`).
+A compiled program borrows the memory of variables with `Loan.lend` and replaces their values with a commit. In between,
+a storage keeps its buffer, so a call that fails before its launch needs no cleanup. XLA takes donated memory when a
+program is launched: `committing` stores the new values in the same call of C code, where no signal handler runs and no
+thread reads. If nothing reads the variables between two calls of a program, their new values stay in the list of its
+results (`Uncommitted`).
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ deferred_restores: list[Callable[[], None]] = []
 
 
 class Mirror:
-    """The values of a variable in all replicas, as one array of JAX's over their devices, which has a copy on each.
+    """The values of a variable in all replicas as one JAX array over their devices, with a copy on each.
 
-    JAX takes the copies for equal. Those of variables without aggregation are not: they are read one by one only.
+    JAX assumes that the copies are equal. Those of variables without aggregation are not, so they are only read one by
+    one.
     """
 
     __slots__ = ("whole",)
@@ -46,7 +47,7 @@ class Mirror:
 
 
 class LaneBuffer:
-    """What a program over all devices left in one of them: the part of a replica. It is read when it is needed."""
+    """A replica's part of the result of a program over all devices, which is read when it is needed."""
 
     __slots__ = ("_read", "mirror", "number")
 
@@ -67,18 +68,18 @@ class LaneBuffer:
         return int(self.mirror.whole.nbytes)
 
     def devices(self) -> Any:
-        """The device that it is on."""
+        """Its device."""
         return self._part().devices()
 
     def is_deleted(self) -> bool:
-        """Whether a running program has the memory."""
+        """Whether its memory was donated to a running program."""
         return bool(self.mirror.whole.is_deleted())
 
     def _part(self) -> Any:
         return self.mirror.whole.addressable_shards[self.number].data
 
     def alone(self) -> Any:
-        """The value as an array of its device; on the processor, one of NumPy's."""
+        """The value as an array on its device; on the CPU, a NumPy array."""
         return np.array(self) if on_host(self) else self._part().copy()
 
     copy = alone
@@ -87,7 +88,7 @@ class LaneBuffer:
         return np.array(self._part(), dtype)
 
     def tensor(self, reading: Callable[[Any], Tensor]) -> Tensor:
-        """The value for eager code."""
+        """The value as a tensor for eager code."""
         whole = self.mirror.whole
         if self._read is None or self._read[0] is not whole:
             self._read = (whole, reading(self.alone()))
@@ -106,11 +107,11 @@ class Unread:
 class Storage:
     """The value of one variable.
 
-    tensor   the value as eager code reads it, with the variable's uid; None where only the buffer has it
-    _buffer  the value as a compiled program left it, `Uncommitted` or `Unread`; None after an assignment by eager code
-    _aliased whether the buffer is also visible elsewhere: a program may write into a copy of it only
+    tensor   the value as eager code reads it, with the variable's uid; None if only the buffer has it
+    _buffer  the value from a compiled program, `Uncommitted` or `Unread`; None after an assignment in eager code
+    _aliased whether the buffer is also visible elsewhere: then only a copy of it may be donated
 
-    Where tensor and buffer are there, they are equal.
+    If both tensor and buffer are set, they are equal.
     """
 
     __slots__ = ("_aliased", "_buffer", "tensor", "uid")
@@ -126,14 +127,14 @@ class Storage:
         self._buffer, self._aliased = Unread(value) if unread else None, unread
 
     def reading(self, value: Any) -> Tensor:
-        """A tensor with the variable's uid: what ops on the variable take and tapes record."""
+        """A tensor with the variable's uid, which ops take and tapes record."""
         tensor = Tensor()
         tensor.array = value
         tensor.uid = self.uid
         return tensor
 
     def begin_with(self, value: Any) -> None:
-        """Replace the initial value. A restore that is deferred still waits for the first read."""
+        """Replace the initial value. A deferred restore still waits for the first read."""
         if type(self._buffer) is Unread:
             self._buffer = Unread(value)
         else:
@@ -153,7 +154,7 @@ class Storage:
             self.tensor, self._buffer = tensor, None
 
     def committed(self) -> Any:
-        """The buffer, which the call stores where it is in a list of results. The caller holds the lock."""
+        """The buffer, after storing an uncommitted value. The caller holds the lock."""
         buffer = self._buffer
         if type(buffer) is Uncommitted:
             buffer.commit()
@@ -161,16 +162,16 @@ class Storage:
         return buffer
 
     def newest(self) -> Any:
-        """The current array, wherever it is: for its shape, dtype and device. A program may delete it at any time."""
+        """The current array, for its shape, dtype and device. A program may delete it at any time."""
         tensor = self.tensor
         value = self._buffer if tensor is None else tensor.array
-        if value is None or type(value) is Uncommitted:  # None: another thread is between clearing one and setting one
+        if value is None or type(value) is Uncommitted:  # None: another thread is about to replace it
             with updating():
                 value = self.committed() if self.tensor is None else self.tensor.array
         return value.value if type(value) is Unread else value
 
     def is_on_host(self) -> bool:
-        """Whether the value is in the memory of the processor."""
+        """Whether the value is in host memory."""
         value = self.newest()
         return type(value) is ndarray or on_host(value)
 
@@ -180,25 +181,27 @@ class Storage:
         return self.tensor is None and type(buffer) not in (ndarray, Unread) and bool(buffer.is_deleted())
 
     def fetch(self) -> Tensor:
-        """The value for eager code: of a buffer on the host a copy, because the next program may write into it."""
+        """The value for eager code: a copy of a buffer on the host, because the next program may
+        overwrite the buffer.
+        """
         with updating():
-            if self.tensor is not None:  # another thread was faster
+            if self.tensor is not None:  # another thread has fetched it
                 return self.tensor
             value = self.committed()
             if type(value) is Unread:
                 return self._restored(value.value)
-            if type(value) is LaneBuffer:  # which the next program replaces: the tensor is not kept here
+            if type(value) is LaneBuffer:  # the next program replaces it, so the tensor is not kept
                 return value.tensor(self.reading)
             if type(value) is ndarray or on_host(value):
                 value = np.array(value)
             else:
-                self._aliased = True  # the tensor and the buffer are one
+                self._aliased = True  # tensor and buffer share memory
                 value = place_result(value)
             self.tensor = tensor = self.reading(value)
             return tensor
 
     def _restored(self, value: Any) -> Tensor:
-        """The first read of a variable that was created while restores were deferred: one may assign to it."""
+        """Run deferred restores before the first read of a variable: one of them may assign to it."""
         self.store(value)
         for restore in tuple(deferred_restores):
             restore()
@@ -261,12 +264,12 @@ class Storage:
 
 
 class Uncommitted:
-    """New values of variables that are still in one list, from which the next call of their program takes them.
+    """New values of variables that are still in the list of a program's results, which the next call takes them from.
 
-    It is the buffer of each of these storages, and they count as aliased: reading one of them commits all.
+    It is the buffer of each of their storages, which are aliased: reading one of them commits all.
 
     values    in the order of the storages
-    is_whole  whether the values are there, and no storage has got its own
+    is_whole  whether all values are in the list
     """
 
     __slots__ = ("_storages", "is_whole", "values")
@@ -277,7 +280,7 @@ class Uncommitted:
         self.is_whole = False
 
     def commit(self) -> None:
-        """Give each storage its value. The caller holds the lock; after an interrupt the next read continues."""
+        """Store all values. The caller holds the lock; after an interrupt, the next read continues."""
         self.is_whole = False
         for storage, value in zip(self._storages, self.values, strict=False):
             if storage._buffer is self:
@@ -285,7 +288,7 @@ class Uncommitted:
         self.values = []
 
     def filling(self, values: Iterable[Any]) -> Iterator[None]:
-        """Takes the values, without running Python code, when C code consumes it."""
+        """An iterator for C code to consume, which collects the values without running Python code."""
         replacing = map(self.values.__setitem__, (slice(None),), (values,))
         if self.is_whole:
             return replacing
@@ -295,15 +298,15 @@ class Uncommitted:
 
 
 Slots = Iterable[tuple[int, Storage, bool]]
-"""Where the arrays of storages go among the inputs of a program, and whether to keep what is in them."""
+"""The positions of storages among the inputs of a program, and whether their values are kept."""
 
 
 class Loan:
-    """What one call of a compiled program borrows.
+    """The memory that one call of a compiled program borrows.
 
-    numpy_slots  the inputs that are NumPy arrays
-    stale        the storages that have an old value besides the buffer which the program replaces
-    copied       the inputs that are copies of these values
+    numpy_slots  inputs that are NumPy arrays
+    stale        storages with a tensor of the value that the program replaces
+    copied       inputs that are copies of these values
     """
 
     __slots__ = ("copied", "numpy_slots", "stale")
@@ -314,10 +317,10 @@ class Loan:
         self.copied: list[int] = []
 
     def lend(self, slots: Slots, arrays: list[Any]) -> None:
-        """Fill the slots of `arrays`. The caller holds the lock until the commit, if there will be one."""
+        """Fill the slots of `arrays`. The caller holds the lock until the commit, if there is one."""
         replaced, on_numpy = self.stale.append, self.numpy_slots.append
         for slot, storage, keep in slots:
-            buffer = storage._buffer  # `Storage.lend`, inlined: a step may have hundreds of variables (call_overhead)
+            buffer = storage._buffer  # `Storage.lend`, inlined: there may be hundreds (benchmark: call_overhead)
             if buffer is None or keep or storage._aliased:
                 buffer = storage.lend(keep)
                 if not keep:
@@ -330,14 +333,14 @@ class Loan:
             arrays[slot] = buffer
 
     def keep_copies(self, arrays: Sequence[Any]) -> None:
-        """Store the copies that were made for this call as the values, and drop the originals."""
+        """Use the copies that were made for this call as the values, and drop the originals."""
         for slot, storage in zip(self.copied, self.stale, strict=True):
             storage._buffer, storage._aliased, storage.tensor = arrays[slot], False, None
         self.copied, self.stale = [], []
 
 
 def lend_all(slots: Slots, arrays: list[Any]) -> None:
-    """Fill the slots of `arrays` for a program that only reads."""
+    """Fill the slots of `arrays` for a program that only reads variables."""
     for slot, storage, _ in slots:
         tensor = storage.tensor
         if storage._buffer is None and tensor is not None:
@@ -348,7 +351,7 @@ def lend_all(slots: Slots, arrays: list[Any]) -> None:
 
 
 def mirror_of(storages: Sequence[Storage]) -> Mirror | None:
-    """What has the values of these storages as one array, if a program over all devices left them so."""
+    """The array with the values of these storages, if a program over all devices returned one."""
     first = storages[0]._buffer
     if type(first) is not LaneBuffer:
         return None
@@ -361,7 +364,7 @@ def mirror_of(storages: Sequence[Storage]) -> Mirror | None:
 
 
 def mirror(storages: Sequence[Storage], whole: Any) -> Mirror:
-    """Let one array over all devices have the values of storages, one for each replica."""
+    """Store one array over all devices as the values of storages, one for each replica."""
     made = Mirror(whole)
     for number, storage in enumerate(storages):
         storage.committed()
@@ -370,12 +373,12 @@ def mirror(storages: Sequence[Storage], whole: Any) -> Mirror:
 
 
 def commit(storages: Sequence[Storage], values: Iterable[Any]) -> None:
-    """Replace the values of all storages by those of a program to which no memory was donated: all, or none.
+    """Replace the values of all storages, or of none, after a program without donated memory.
 
-    None of them is `Uncommitted`: the program was lent their values, or `committed` was called.
+    None of the values is `Uncommitted`: the program was lent them, or `committed` was called.
     """
     found = [np.asarray(value) if isinstance(value, np.generic) else value for value in values]
-    if all(type(value) is ndarray for value in found):  # of a program that ran on NumPy
+    if all(type(value) is ndarray for value in found):  # the program ran on NumPy
         tensors = [storage.reading(value) for storage, value in zip(storages, found, strict=True)]
         any(chain(map(setattr, storages, _TENSOR, tensors), map(setattr, storages, _BUFFER, _NONE)))
     else:
@@ -383,11 +386,11 @@ def commit(storages: Sequence[Storage], values: Iterable[Any]) -> None:
 
 
 def committing(storages: Iterable[Storage], values: Iterable[Any], stale: Sequence[Storage]) -> Iterator[None]:
-    """Replaces the values of storages, without running Python code, when C code consumes it.
+    """An iterator for C code to consume, which replaces the values of storages without running Python code.
 
-    `stale` are the storages that have an old value besides the buffer which the program replaces.
+    `stale` are the storages with a tensor of the value that is replaced.
     """
-    # `setattr` runs no Python code and returns None: nothing can come between two of these (benchmark: call).
+    # `setattr` runs no Python code and returns None, so that nothing can come between two calls (benchmark: call).
     storing = map(setattr, storages, _BUFFER, values)
     if not stale:
         return storing
@@ -401,7 +404,7 @@ set_whole: Callable[[Mirror, Any], None] = vars(Mirror)["whole"].__set__
 
 
 def on_host(array: Any) -> bool:
-    """Whether an array of the XLA engine is in the memory of the processor, where eager code uses NumPy."""
+    """Whether an XLA array is in host memory, where eager code uses NumPy."""
     devices = array.devices()
     if len(devices) != 1:
         return False
@@ -419,14 +422,14 @@ read a variable whose memory is donated."""
 
 
 def called_back() -> setting[Any]:
-    """Within the block there is another lock. Python that a program calls runs while the thread which waits for the
-    program holds the usual one.
+    """Context with another lock, for Python code that a program calls: the thread that waits for the program holds the
+    usual one.
     """
     return setting(_lock, _callback_lock)
 
 
 def _around_forks() -> None:
-    """Fork between two updates, not during one: the child would find variables whose memory a program has."""
+    """Fork only between updates: otherwise the child would find variables whose memory is donated."""
     acquired: list[Any] = []
 
     def wait() -> None:
@@ -445,19 +448,19 @@ if hasattr(os, "register_at_fork"):
 
 # -- in-place updates ------------------------------------------------------------------------------------------------
 other_threads: Callable[[], int] = getattr(_thread, "_count", lambda: 1)
-"""How many threads there are beside the main one: `threading.active_count() - 1`, without its lock (benchmark: mlp32),
-and with the threads that `threading` has not started."""
+"""The number of threads besides the main one: `threading.active_count() - 1`, without its lock (benchmark: mlp32), and
+including threads that `threading` has not started."""
 
 getrefcount: Callable[[Any], int] = getattr(sys, "getrefcount", lambda value: 0)  # not every Python counts
 
 
 class _Probe:
-    """Something like a storage, to learn what `update_in_place` sees where nothing else has the value."""
+    """Like a storage, to measure the reference counts that `update_in_place` sees for an unshared value."""
 
     tensor: Any
 
     def counts(self) -> tuple[int, int, int]:
-        """The reference counts of the array, the tensor, and the memory that the array is in."""
+        """The reference counts of the array, the tensor, and the array that owns the memory."""
         tensor = self.tensor
         value = tensor.array
         base = value.base

@@ -1,4 +1,4 @@
-"""Variable: a tensor that changes. Reading it is what tapes see."""
+"""Variable: a tensor that can be assigned to. Tapes track its reads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ else:
     Operators = object
 
 name_prefix: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
-"""What `name_scope` puts in front of the names of variables and summaries, for each thread and task."""
+"""The prefix that `name_scope` adds to the names of variables and summaries, for each thread and task."""
 
 
 def scope_within(outer: str, name: str) -> str:
@@ -62,12 +62,12 @@ def scope_within(outer: str, name: str) -> str:
 
 
 def traced_scope(name: str) -> setting[str]:
-    """Around a branch or a loop that is traced: its name is a part of the names in it."""
+    """Context for tracing a branch or a loop, whose name becomes a prefix."""
     return setting(name_prefix, scope_within(name_prefix.get(), name))
 
 
 class Creations:
-    """The variables that a tf.function creates: they belong to its first trace, `refuse` raises later on."""
+    """The variables that a tf.function creates in its first trace; later, `refuse` raises an error."""
 
     def __init__(self, refuse: Callable[[], None] | None = None) -> None:
         self.refuse = refuse
@@ -78,20 +78,20 @@ _creations: ContextVar[Creations | None] = ContextVar("gradtape_creations", defa
 
 
 def creating(creations: Creations) -> setting[Creations | None]:
-    """Within the block, and in init_scope there, variables belong to a tf.function."""
+    """Context in which new variables, also in init_scope, belong to a tf.function."""
     return setting(_creations, creations)
 
 
 variable_maker: ContextVar[Callable[..., Any] | None] = ContextVar("gradtape_variable_maker", default=None)
-"""What `tf.Variable(...)` calls in the place of creating a plain variable: the scope of a distribution strategy sets
-it. What it returns is finished."""
+"""Called by `tf.Variable(...)` instead of creating a plain variable: the scope of a distribution strategy sets it. Its
+result is complete."""
 
 _made: ContextVar[Any] = ContextVar("gradtape_made_variable", default=None)
-"""What a maker has returned just now: Python calls its `__init__` with the arguments of `tf.Variable(...)`."""
+"""The last result of a maker: Python calls its `__init__` with the arguments of `tf.Variable(...)`."""
 
 
 def _unless_made(init: Callable[..., None]) -> Callable[..., None]:
-    """The `__init__` of a subclass; for an object that a maker has finished it does nothing."""
+    """Make the `__init__` of a subclass skip objects that a maker has completed."""
 
     @functools.wraps(init)
     def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -130,7 +130,7 @@ class VariableAggregation(Enum):
 
 
 def _modes(synchronization: Any, aggregation: Any, name: Any) -> tuple[VariableSynchronization, VariableAggregation]:
-    """The modes of a variable: None is the default, and a number that of the enum."""
+    """The modes of a variable: None means the default, and an int is converted to the enum."""
     try:
         when = VariableSynchronization(synchronization or 0)
     except ValueError:
@@ -174,10 +174,10 @@ class Variable(IndexedUpdates, Operators):
     )
     __array_priority__ = 100
 
-    _is_distributed = False  # whether it stands for copies on several replicas
-    _is_param = False  # whether it stands for any variable that a call of a program passes
-    _home: Graph | None = None  # the graph of which it is a local variable (experimental_enable_variable_lifting=False)
-    _may_grow: bool  # whether its shape is not declared as a whole: an instance finds it faster (benchmark: rnn)
+    _is_distributed = False  # whether it has copies on several replicas
+    _is_param = False  # whether it is a placeholder for a variable that a call passes
+    _home: Graph | None = None  # the graph that it is local to (experimental_enable_variable_lifting=False)
+    _may_grow: bool  # whether its declared shape is partial; an instance attribute is faster (benchmark: rnn)
     storage: Storage
     uid: int
 
@@ -212,7 +212,7 @@ class Variable(IndexedUpdates, Operators):
         experimental_enable_variable_lifting: bool = True,
     ) -> None:
         if hasattr(self, "storage"):
-            return  # a creator of `variable_creator_scope` has made it, and `__new__` returned it
+            return  # a creator of `variable_creator_scope` has made it
         _check_arguments(initial_value, name, constraint)
         graph, creations = current_graph(), _creations.get()
         local = graph is not None and not experimental_enable_variable_lifting
@@ -245,9 +245,9 @@ class Variable(IndexedUpdates, Operators):
             creations.created.append(weakref.ref(self))
         self._notice_origin(initial_value)
 
-    # -- the value, unseen by tapes ----------------------------------------------------------------------------------
+    # -- the value, without tapes ------------------------------------------------------------------------------------
     def _peek(self) -> Tensor:
-        """The current value, of the storage or of the graph that is being traced, with the variable's uid."""
+        """The current value, from the storage or the graph that is being traced, with the variable's uid."""
         graph = current_graph()
         if graph is not None:
             return self._state_in(graph).reading
@@ -255,7 +255,7 @@ class Variable(IndexedUpdates, Operators):
         return tensor if tensor is not None else self._fetch()
 
     def _restore(self, value: Any) -> None:
-        """Assign a value of a checkpoint."""
+        """Assign a value from a checkpoint."""
         self.assign(value)
 
     def _store(self, value: Any) -> None:
@@ -268,13 +268,13 @@ class Variable(IndexedUpdates, Operators):
             state.reading, state.assigned = self.storage.reading(value), True
 
     def _state_in(self, graph: Graph) -> VariableState:
-        """The state of this variable in a graph, to which it is an input from now on."""
+        """The state of this variable in a graph, of which it becomes an input."""
         if self.uid in graph.variable_params and not self._is_param:
-            graph.also_captured.add(self.uid)  # an argument, which the code reaches in another way
+            graph.also_captured.add(self.uid)  # an argument that the code reaches in another way
         state = graph.variables.get(self.uid)
         if state is None:
             self._check_scope(graph)
-            if graph.outer is not None:  # a branch or a loop: it begins with what the variable is outside
+            if graph.outer is not None:  # a branch or a loop starts with the outer value
                 symbol = graph.input("array", self._state_in(graph.outer).reading.array)
             else:
                 symbol = graph.input("variable", self, abstract_value(self, graph.primal))
@@ -282,7 +282,7 @@ class Variable(IndexedUpdates, Operators):
         return state
 
     def _check_scope(self, graph: Graph | None) -> None:
-        """A local variable exists in its program only, and programs cannot use every variable."""
+        """Check that a local variable is used in its program only, and that the program can use this variable."""
         if self._home is not None:
             if graph is None or not graph.reaches(self._home):
                 raise TypeError(
@@ -304,7 +304,7 @@ class Variable(IndexedUpdates, Operators):
             )
 
     def _fetch(self) -> Tensor:
-        """What a compiled program left, for eager code."""
+        """The value for eager code after a compiled program."""
         self._check_scope(None)
         with updating():
             if self.storage.is_donated():
@@ -319,7 +319,7 @@ class Variable(IndexedUpdates, Operators):
 
     # -- reading -----------------------------------------------------------------------------------------------------
     def _read(self) -> Tensor:
-        """The current reading, for ops: tapes that watch what is accessed notice it."""
+        """The current value, for ops: tapes that watch accessed variables are notified."""
         recorders = active_stack()
         if recorders is not None:
             while recorders is not None:
@@ -513,7 +513,7 @@ class Variable(IndexedUpdates, Operators):
         return complex(self._read())
 
     def _repr_html_(self) -> str:
-        """The variable in a notebook; looking at it does not count as reading it."""
+        """The variable in a notebook; displaying it does not count as a read."""
         from html import escape
 
         from gradtape._src.notebook import card
@@ -565,7 +565,7 @@ class Variable(IndexedUpdates, Operators):
                 f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable shape {self.shape}, and "
                 f"the assigned value shape {tuple(new.shape)} are incompatible."
             )
-            # While a function is traced: a ValueError, or where shapes are not known an error of the run.
+            # While a function is traced: a ValueError or, if shapes are unknown, an error when it runs.
             raise ValueError(sentence) if current_graph() is None else errors.invalid_argument(sentence)
         return self._put(new, read_value, value)
 
@@ -587,12 +587,12 @@ class Variable(IndexedUpdates, Operators):
         return self._update(np.subtract, delta, "AssignSubVariableOp", read_value)
 
     def _incoming(self, value: Any) -> Any:
-        """A value that is to be stored: of the variable's dtype, in an array without other writers."""
+        """Convert a value that is to be stored: to the variable's dtype, as an array that nothing else writes to."""
         current = self._peek().array
         if type(value) is Tensor:
             new = value.array
             if type(new) is ndarray is type(current) and new.dtype is current.dtype:
-                return new  # the common case, first (benchmark: mlp32)
+                return new  # the most common case (benchmark: mlp32)
             if type(new) is Batched:
                 raise EscapeError("a variable holds one value and cannot be assigned a batch")
         if type(value) is Tensor and value.array.dtype is current.dtype:
@@ -641,7 +641,7 @@ class Variable(IndexedUpdates, Operators):
         self._notice_origin(value)
 
     def _notice_origin(self, value: Any) -> None:
-        """Tell tapes that a value goes on in this variable, where they do not record it."""
+        """Notify tapes that a value is assigned to this variable, where its record ends."""
         if isinstance(value, (Tensor, Variable)):
             for recorder in active_recorders():
                 recorder.on_escape("assign", value.uid, self.uid)
@@ -681,7 +681,7 @@ def _truth(value: Any) -> bool:
 
 
 def solid(value: Any) -> Any:
-    """NumPy gives scalars where arrays have no axes: variables hold arrays."""
+    """Convert NumPy's scalars, which replace 0-d arrays, to arrays."""
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
@@ -700,7 +700,7 @@ def _initial_array(value: Any, dtype: Any, graph: Graph | None) -> Any:
 
 
 def _local_array(value: Any, dtype: Any) -> Any:
-    """The initial value of a local variable of a program: computed by the program, at every call."""
+    """The initial value of a variable that is local to a program, computed by the program in every call."""
     if callable(value) and not isinstance(value, Variable):
         return _initial_array(value(), dtype, None)
     if isinstance(value, Tensor) and type(value.array) is Symbolic:
@@ -722,13 +722,13 @@ def _unpickle(value: Any, name: str, trainable: bool, shape: Any, *rest: Any) ->
 
 
 class VariableView(Variable):
-    """Stands for another variable, not necessarily the same one at every use; its own slots stay empty."""
+    """A view of another variable, possibly a different one at every use; its own slots are empty."""
 
     __slots__ = ()
 
     variable: Variable
 
-    def __getattr__(self, name: str) -> Any:  # whatever the view has not is the variable's
+    def __getattr__(self, name: str) -> Any:  # attributes of the viewed variable
         return getattr(self.variable, name)
 
     def _peek(self) -> Tensor:
@@ -748,7 +748,7 @@ class VariableView(Variable):
 
 
 class UnreadVariable(VariableView):
-    """What an assignment returns: the same variable, read when used."""
+    """The result of an assignment: a view of the variable, which is read when it is used."""
 
     __slots__ = ("variable",)
 
@@ -757,13 +757,13 @@ class UnreadVariable(VariableView):
         return "UnreadVariable"
 
 
-# What other layers do with variables, beyond TensorFlow's methods. The first two are called for every use of a
-# variable: a method caller costs no frame of Python.
+# Functions that other layers use, beyond TensorFlow's methods. The first two are called for every use of a variable:
+# calling a methodcaller needs no Python frame.
 read: Callable[[Variable], Tensor] = methodcaller("_read")
-"""The current reading, for ops: tapes that watch what is accessed notice it."""
+"""The current value, for ops: tapes that watch accessed variables are notified."""
 
 peek: Callable[[Variable], Tensor] = methodcaller("_peek")
-"""The current value, unseen by tapes: of the storage or of the graph that is being traced, with the variable's uid."""
+"""The current value, without notifying tapes: from the storage or the graph being traced, with the variable's uid."""
 
 
 def store(variable: Variable, value: Any) -> None:
@@ -772,17 +772,19 @@ def store(variable: Variable, value: Any) -> None:
 
 
 def state_in(variable: Variable, graph: Graph) -> VariableState:
-    """The state of a variable in a graph, to which it is an input from now on."""
+    """The state of a variable in a graph, of which it becomes an input."""
     return variable._state_in(graph)
 
 
 def is_local_to(variable: Variable, graph: Graph) -> bool:
-    """Whether every call of the graph has a variable of its own."""
+    """Whether a variable is local to the graph, so that every call has its own."""
     return variable._home is graph
 
 
 def abstract_value(variable: Variable, graph: Graph | None = None) -> Any:
-    """An array for its shape and dtype only: of the value in a graph or, where that does not use it, outside."""
+    """An array with the shape and dtype of a variable: its value in the graph or, if the graph does not use it,
+    outside.
+    """
     while graph is not None:
         state = graph.variables.get(variable.uid)
         if state is not None:
@@ -792,24 +794,24 @@ def abstract_value(variable: Variable, graph: Graph | None = None) -> Any:
 
 
 def notice_reading(variable: Variable) -> None:
-    """Let tapes that watch what is accessed know that a compiled program reads it."""
+    """Notify tapes that watch accessed variables that a compiled program reads it."""
     for recorder in active_recorders():
         if variable.uid not in recorder.tracked:
             recorder.on_read(variable)
 
 
 def restore_value(variable: Variable, value: Any) -> None:
-    """Assign a value of a checkpoint to a variable, or to all copies of one."""
+    """Assign a value from a checkpoint to a variable, or to all of its copies."""
     variable._restore(value)
 
 
 def copies_of(variable: Variable) -> tuple[Variable, ...]:
-    """The variables that have a storage: of a distributed one a copy for each replica."""
+    """The variables with a storage: for a distributed variable, its copies."""
     return variable._copies
 
 
 def is_distributed(variable: Variable) -> bool:
-    """Whether it stands for copies on several replicas."""
+    """Whether a variable has copies on several replicas."""
     return variable._is_distributed
 
 

@@ -9,12 +9,12 @@ _variable_of: dict[type, Callable[[Any], Any]] = {}
 
 
 def register_wrapper(cls: type, variable_of: Callable[[Any], Any]) -> None:
-    """Treat objects of exactly this class as the variable (or, while there is none, the tensor) they keep."""
+    """Treat objects of exactly this class as the variable (or, before it exists, the tensor) that they contain."""
     _variable_of[cls] = variable_of
 
 
 def unwrapped(value: Any) -> Any:
-    """The variable in an object of a registered class; any other value as it is."""
+    """The variable in an object of a registered class; any other value unchanged."""
     variable_of = _variable_of.get(type(value))
     return value if variable_of is None else variable_of(value)
 
