@@ -1,4 +1,4 @@
 """Views of a tape: explanations, the origin of a NaN, the profiler, pictures, tables.
 
-They read the records of a tape and observe ops through `core/observe.py`; a plain tape pays nothing for them.
+They read the records of a tape and observe ops through `core/observe.py`; a plain tape has no cost for them.
 """

@@ -1,7 +1,7 @@
-"""The cause of a NaN or Inf, found from an op, its inputs and its outputs.
+"""Find the cause of a NaN or Inf from an op, its inputs and its outputs.
 
-Everything here looks at plain NumPy arrays. Elementwise ops are judged by the numbers at the first bad position, the
-others by what is in their operands.
+All values here are NumPy arrays. Elementwise ops are judged by the elements at the first bad position, others by
+whether their operands contain certain values.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Cause(Enum):
 
 
 class Operand(NamedTuple):
-    """What is known of one operand: its numbers in short, and the first that is NaN or infinite."""
+    """A summary of one operand: its range, and the first element that is NaN or infinite."""
 
     name: str
     shape: tuple[int, ...]
@@ -130,7 +130,7 @@ class Operand(NamedTuple):
 
 
 def operand(name: str, value: Any) -> Operand | None:
-    """The summary of an array, tensor or batch; None where its numbers are not known."""
+    """The summary of an array, tensor or batch; None if its values are unknown."""
     array = concrete(value)
     if array is None or array.dtype.kind in "OSU":
         return None
@@ -149,16 +149,16 @@ def operand(name: str, value: Any) -> Operand | None:
 
 
 def first_bad(array: Any) -> Index | None:
-    """The position of the first number that is NaN or infinite."""
+    """The position of the first element that is NaN or infinite."""
     if array.dtype.kind in "biuOSU":
         return None
     bad = np.argwhere(~np.isfinite(array))
     return tuple(int(i) for i in bad[0]) if len(bad) else None
 
 
-# -- going forward: what is dangerous in an op is in its declaration (`HAZARDS` in core/primitive.py) -----------------
+# -- forward: the declaration of an op says what is dangerous (`HAZARDS` in core/primitive.py) -----------------------
 def forward_cause(op: Op, inputs: list[Any], output: Any, attrs: dict[str, Any]) -> Cause:
-    """Why an op gave NaN or Inf; inputs that are not known are None."""
+    """Why an op returned NaN or Inf; unknown inputs are None."""
     at = first_bad(output)
     assert at is not None
     numbers = _numbers_at(inputs, output, at) if op.elementwise else None
@@ -185,12 +185,12 @@ def _finite(array: Any) -> bool:
 
 
 def _numbers_at(inputs: list[Any], output: Any, at: Index) -> list[Any]:
-    """What stood at one position, of every input."""
+    """The elements of all inputs at one position."""
     return [None if a is None else np.broadcast_to(a, output.shape)[at] for a in inputs]
 
 
 def _of_infinities(op: Op, inputs: list[Any], numbers: list[Any] | None) -> Cause:
-    """Inf went in and NaN came out."""
+    """Why infinite inputs have given NaN."""
     if "sum" in op.hazards or "softmax" in op.hazards:
         return Cause.INF_MINUS_INF
     given = numbers if numbers is not None else inputs
@@ -200,7 +200,7 @@ def _of_infinities(op: Op, inputs: list[Any], numbers: list[Any] | None) -> Caus
 
 
 def _of_numbers(op: Op, values: list[Any], numbers: list[Any], result: Any, attrs: dict[str, Any]) -> Cause:
-    """Finite numbers went into an elementwise op."""
+    """Why finite inputs of an elementwise op have given NaN or Inf."""
     hazards, last = op.hazards, values[-1]
     if "division" in hazards and last == 0:
         return Cause.ZERO_OVER_ZERO if len(values) == 2 and values[0] == 0 else Cause.DIVISION_BY_ZERO
@@ -226,12 +226,12 @@ def _too_large(op: Op, inputs: list[Any], output: Any, attrs: dict[str, Any]) ->
 
 
 def has_small_range(dtype: Any) -> bool:
-    """Whether a floating dtype ends far below float32: float16 and the kinds of float8, but not bfloat16."""
+    """Whether a floating dtype has a much smaller range than float32: float16 and float8, but not bfloat16."""
     return dtype.itemsize <= 2 and dtype.kind in "fV" and dtype.name != "bfloat16"
 
 
 def recomputed(op: Op, arrays: list[Any], attrs: dict[str, Any]) -> list[Any] | None:
-    """The op's outputs, computed once more from plain arrays; None where it has no kernel, or cannot."""
+    """Compute the op's outputs again from NumPy arrays; None if it has no kernel, or fails."""
     kernel = getattr(numpy_namespace, op.name, None)
     if kernel is None:
         return None
@@ -239,16 +239,16 @@ def recomputed(op: Op, arrays: list[Any], attrs: dict[str, Any]) -> list[Any] | 
         with float_errors_ignored(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = kernel(*arrays, **attrs)
-    except Exception as error:  # a kernel may refuse values that were not there the first time
+    except Exception as error:  # a kernel may reject values that differ from the original ones
         if is_interrupt(error):
             raise
         return None
     return [np.asarray(r) for r in result] if type(result) is tuple else [np.asarray(result)]
 
 
-# -- going back ------------------------------------------------------------------------------------------------------
+# -- backward --------------------------------------------------------------------------------------------------------
 class BackwardStep(NamedTuple):
-    """One step of the backward pass: the cotangent of a record, and the one that its vjp returned for an input."""
+    """One step of the backward pass: the cotangent of a record, and the result of its vjp for one input."""
 
     op: Op
     position: int  # of the input
@@ -259,7 +259,7 @@ class BackwardStep(NamedTuple):
 
 
 def backward_cause(step: BackwardStep) -> tuple[Cause, bool]:
-    """Why a rule gave NaN or Inf where its cotangent was finite, and whether that was because it met a zero."""
+    """Why a rule returned NaN or Inf for a finite cotangent, and whether a zero was involved."""
     op, d, c = step.op, concrete(step.incoming), concrete(step.given)
     if op.name == "custom_gradient":
         return Cause.USER_GRADIENT, False
@@ -283,7 +283,7 @@ def backward_cause(step: BackwardStep) -> tuple[Cause, bool]:
 
 
 def _by_slope(step: BackwardStep, g: Any) -> tuple[Cause, bool] | None:
-    """An elementwise rule is g times a slope: check both where their product is not finite."""
+    """Check an elementwise rule, g times a slope, where the product is not finite."""
     op = step.op
     vjp = vjps_of(op, g.dtype, traced=False)[step.position]
     values = tuple(None if v is None else _Plain(concrete(v)) for v in step.values)
@@ -308,7 +308,7 @@ def _by_slope(step: BackwardStep, g: Any) -> tuple[Cause, bool] | None:
 
 
 class _Plain(NamedTuple):
-    """A saved value, in the place of the tensor that it was saved in."""
+    """A saved value, instead of its tensor."""
 
     array: Any
 

@@ -1,7 +1,7 @@
 """`tape.compare`: the first op at which two recordings differ.
 
 A tape with `digests=True` keeps a digest of every result of its block, and of every cotangent of its backward passes:
-shape, dtype, checksum, and up to 256 of the numbers, always at the same places. Digests are small, so that a run can be
+shape, dtype, checksum, and up to 256 elements, always at the same positions. Digests are small, so that a run can be
 compared with one on another machine through a file (`tape.save_digests`).
 """
 
@@ -36,17 +36,17 @@ from gradtape._src.inspect.tables import Column, Report, Table, plural
 from gradtape._src.interrupts import float_errors_ignored
 
 SAMPLE = 256
-"""How many numbers of a value a digest holds."""
+"""The number of elements in a digest."""
 
 ULPS = 100
-"""Differences up to so many units in the last place of the largest number count as rounding, unless `rtol` is given."""
+"""Differences up to this many units in the last place of the largest number are rounding, unless `rtol` is given."""
 
 FORMAT = "gradtape digests 1"
 
 
 # -- digests ---------------------------------------------------------------------------------------------------------
 class Digest(NamedTuple):
-    """What is kept of a value: `sample` are its numbers at `places(size)`, in double precision."""
+    """The digest of a value: `sample` are its elements at `places(size)`, in double precision."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -56,12 +56,12 @@ class Digest(NamedTuple):
 
 
 class DigestRow(NamedTuple):
-    """What is kept of an op: its results, or in the backward pass their cotangents."""
+    """The digests of an op: of its results or, in the backward pass, of their cotangents."""
 
     op: str
     backward: bool
-    whole: bool  # whether it stands for a program: a compiled function, a loop, a branch
-    position: int  # of the op among the rows of the forward pass
+    whole: bool  # whether it is a whole program: a compiled function, a loop, a branch
+    position: int  # of the op, among the rows of the forward pass
     line: str
     source: str
     values: tuple[Digest, ...]
@@ -73,7 +73,7 @@ class DigestRow(NamedTuple):
 
 @cache
 def _eps(dtype: str) -> float:
-    """The distance from 1 to the next number; 0 for what is not a floating dtype."""
+    """The distance from 1 to the next number; 0 for other than floating dtypes."""
     try:
         kind = np.dtype(as_dtype(dtype).numpy_dtype)
     except TypeError:
@@ -83,7 +83,9 @@ def _eps(dtype: str) -> float:
 
 @cache
 def places(size: int) -> np.ndarray:
-    """Which elements a digest holds: all, or the first, the last and others that depend on the size alone."""
+    """The positions of the elements in a digest: all, or the first, the last and others that depend
+    only on the size.
+    """
     if size <= SAMPLE:
         return np.arange(size)
     chosen = np.random.default_rng(size).choice(size - 2, SAMPLE - 2, replace=False) + 1
@@ -112,7 +114,7 @@ class DigestLogger(OpLogger):
     def __init__(self) -> None:
         super().__init__()
         self.rows: list[DigestRow] = []
-        self._positions: dict[int, int] = {}  # uid of a result -> the row of its op
+        self._positions: dict[int, int] = {}  # by uid of a result: the row of its op
 
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         count = len(self.ops)
@@ -139,7 +141,7 @@ def _row(op: Op, line: Line | None, position: int, backward: bool, values: Seque
 
 
 class DigestObserver(Observer):
-    """Passes the cotangents of a backward pass to the digests of its tape."""
+    """Adds the cotangents of a backward pass to the digests of its tape."""
 
     def __init__(self, logger: DigestLogger) -> None:
         self._logger = logger
@@ -154,7 +156,7 @@ def rows_of(tape: Tape) -> list[DigestRow]:
     if isinstance(logger, DigestLogger):
         return logger.rows
     if "digests" in tape.options:
-        return []  # it was never entered
+        return []  # its block was never entered
     raise ValueError(
         "The tape has no digests of its results. Create both tapes with GradientTape(digests=True) to compare them."
     )
@@ -225,8 +227,8 @@ class Difference:
     """One op at which two recordings differ.
 
     `kind` is "value", "shape", "dtype", "op" (another op ran) or "length" (one recording ends). `index` and
-    `other_index` are the positions in the recordings, `relative` is the difference beside the largest number, `mine`
-    and `theirs` are the numbers at `element` of the flattened value, where they differ most.
+    `other_index` are the positions in the recordings, `relative` is the difference relative to the largest number,
+    `mine` and `theirs` are the values at `element` of the flattened arrays, where they differ most.
     """
 
     kind: str
@@ -265,10 +267,10 @@ class Difference:
 
 
 class Comparison(Report):
-    """What `tape.compare` found; true if nothing differs by more than rounding.
+    """The result of `tape.compare`; true if all differences are rounding.
 
-    `first` is the first op that differs by more than the tolerance, `first_bits` the first one with any other bit; None
-    where there is none. `pairs` has for each pair of ops their positions and their relative difference.
+    `first` is the first op that differs by more than the tolerance, `first_bits` the first one with any different bit;
+    None if there is none. `pairs` has the positions and the relative difference of each pair of ops.
     """
 
     max_rows = 40
@@ -320,15 +322,15 @@ def compare(tape: Tape, other: Any, rtol: float | None, atol: float) -> Comparis
 
 
 class _Walk:
-    """Goes through two recordings together."""
+    """Compares two recordings in order."""
 
     def __init__(self, mine: list[DigestRow], theirs: list[DigestRow], rtol: float | None, atol: float) -> None:
         self.mine, self.theirs, self.rtol, self.atol = mine, theirs, rtol, atol
         self.pairs: list[tuple[int, int, float]] = []
         self.first: Difference | None = None
         self.bits: Difference | None = None
-        self._eps = 0.0  # of the least exact dtype so far: what it has rounded stays in all that follows
-        self._spans: dict[int, range] = {}  # position of a program -> those of its ops in the other recording
+        self._eps = 0.0  # of the least precise dtype so far, whose rounding propagates
+        self._spans: dict[int, range] = {}  # by position of a program: the positions of its ops in the other recording
 
     def run(self) -> Comparison:
         i = j = 0
@@ -366,7 +368,7 @@ class _Walk:
             self.first = found
 
     def _program(self, i: int, j: int) -> tuple[int, int]:
-        """One side has a whole program here, the other its ops: the program's results are among theirs."""
+        """Match a program of one side with its ops on the other side, which include the program's results."""
         swapped = self.theirs[j].whole
         program, ops, start = (self.theirs[j], self.mine, i) if swapped else (self.mine[i], self.theirs, j)
         span = self._spans.get(program.position) if program.backward else None
@@ -387,9 +389,9 @@ class _Walk:
         return (end, j + 1) if swapped else (i + 1, end)
 
     def _alike(self, program: DigestRow, ops: list[DigestRow]) -> list[tuple[int, float, Digest, Digest]]:
-        """For each result of a program the op whose result is most alike: position, difference, and both results.
+        """For each result of a program, the op with the most similar result: position, difference, and both results.
 
-        A program returns what its derivative needs, too, so that values in the middle of it are compared.
+        The results of a program include residuals, so values in its middle are compared as well.
         """
         found = []
         for value in program.values:
@@ -405,7 +407,7 @@ class _Walk:
         return found  # type: ignore[return-value]
 
     def _gap(self, a: Digest, b: Digest) -> tuple[float, int | None]:
-        """The largest difference beside the largest number, and where it is."""
+        """The largest difference relative to the largest number, and its position."""
         if a.sample.size == 0 or a.sample.size != b.sample.size:
             return (0.0 if a.checksum == b.checksum else float("inf")), None
         with float_errors_ignored():

@@ -1,8 +1,8 @@
-"""What a tape has besides its records: every op of its block with the user's line, and events between ops.
+"""What a tape knows besides its records: every op of its block with the user's line, and events between ops.
 
-A plain tape has its records (also those of ops without a derivative, where a path ends) and a short log of events. A
-tape with `lines=True` has an op logger too: a recorder that tracks every tensor, so that it also sees ops that the tape
-does not record. Nothing here holds an array.
+A plain tape has its records (including ops without a derivative, where a path ends) and a short log of events. A tape
+with `lines=True` also has an op logger: a recorder that tracks every tensor, and so sees ops that the tape does not
+record. Nothing here keeps arrays alive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 MOST_OPS = 100_000
-"""How many ops an op logger holds."""
+"""The largest number of ops in an op logger."""
 
 
 class OpEvent(NamedTuple):
@@ -32,22 +32,22 @@ class OpEvent(NamedTuple):
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     dtype: Any
-    recorded: bool  # by the tape itself, and not only by its op logger
+    recorded: bool  # by the tape itself, not only by its op logger
     where: Line | None
     shapes: tuple[Shape, ...]
     scope: str = ""
 
     def carries(self, position: int) -> bool:
-        """Whether there is a derivative for the input at this position."""
+        """Whether the input at this position has a derivative."""
         rules = self.op.rules
-        if self.op.name == "numpy_function":  # its rule says None to everything
+        if self.op.name == "numpy_function":  # its rule returns None for every input
             return False
         return self.op.vjp_all is not None or (bool(rules) and rules[min(position, len(rules) - 1)] is not None)
 
 
 # -- the op logger ---------------------------------------------------------------------------------------------------
 class _Everything(dict[int, Any]):
-    """Holds nothing, and says that it holds every uid."""
+    """An empty dictionary that contains every uid."""
 
     def __contains__(self, uid: object) -> bool:
         return True
@@ -94,7 +94,7 @@ def _report_every_op(record: Any) -> bool:
 
 
 def lines_of(tape: Tape) -> dict[int, Line]:
-    """The user's file and line of every op that a tape with `lines=True` saw, by the uid of the (first) output."""
+    """The user's file and line of every op that a tape with `lines=True` has logged, by the uid of its first output."""
     logger = tape._op_logger
     if not isinstance(logger, OpLogger):
         return {}
@@ -102,16 +102,18 @@ def lines_of(tape: Tape) -> dict[int, Line]:
 
 
 def scopes_of(tape: Tape) -> dict[int, str]:
-    """The open scopes (layers, `tf.name_scope`) of every op that a tape with `lines=True` saw, by its first output."""
+    """The scopes (layers, `tf.name_scope`) of every op that a tape with `lines=True` has logged, by
+    its first output.
+    """
     logger = tape._op_logger
     if not isinstance(logger, OpLogger):
         return {}
     return {_outputs(logged.output)[0]: logged.scope for logged in logger.ops if logged.scope}
 
 
-# -- everything together ---------------------------------------------------------------------------------------------
+# -- all facts -------------------------------------------------------------------------------------------------------
 class Facts:
-    """What is known of a tape, recording, finished or used up: a graph of ops, and when what happened."""
+    """The facts about a tape that records, has finished or is used up: a graph of ops, and times of events."""
 
     def __init__(self, tape: Tape) -> None:
         recording = tape._recording
@@ -155,11 +157,11 @@ class Facts:
     # -- when --------------------------------------------------------------------------------------------------------
     @property
     def began(self) -> int:
-        """The uid at which the tape began to record."""
+        """The uid at which recording began."""
         return next((event.when for event in self.log if event.what == "start"), 0)
 
     def state_at(self, uid: int) -> Event | None:
-        """The last thing that happened to the tape before this uid was given: None is before it began."""
+        """The last event of the tape before this uid was assigned; None before it began."""
         found = None
         for event in self.log:
             if event.when > uid:
@@ -169,18 +171,18 @@ class Facts:
         return found
 
     def breaks(self) -> list[tuple[Event, int]]:
-        """The times within the block in which the tape did not record: how each began, and the uid of its end."""
+        """The intervals within the block in which the tape did not record: how each began, and the uid of its end."""
         states = [event for event in self.log if event.what not in ("watch", "watched nothing")]
         return [
             (a, b.when) for a, b in pairwise(states) if a.what in ("pause", "stop_recording") and b.when > a.when + 1
         ]
 
     def missed_readings(self, uid: int) -> list[tuple[int, int, int, str]]:
-        """Readings of a variable that no tape saw, after this tape had begun."""
+        """Reads of a variable that no tape recorded, after this tape had begun."""
         return [m for m in list(unrecorded_reads) if m[1] == uid and m[0] >= self.began]
 
     def answer_with(self, uid: int) -> tuple[str, Line] | None:
-        """The method and line of the gradient call of some tape that computed this tensor."""
+        """The method and line of the gradient call, of any tape, that computed this tensor."""
         for first, last, method, where in list(gradient_calls):
             if first <= uid <= last:
                 return method, where
@@ -189,7 +191,7 @@ class Facts:
     # -- the graph ---------------------------------------------------------------------------------------------------
     def path(self, source: int, targets: Iterable[int], *, differentiable: bool) -> list[tuple[OpEvent, int]] | None:
         """A shortest chain of (op, position of the input) from the source to a target, or None."""
-        after: dict[int, tuple[OpEvent, int, int]] = {}  # uid -> the op that takes it, where, and which output goes on
+        after: dict[int, tuple[OpEvent, int, int]] = {}  # by uid: op, input position, output that leads on
         frontier = list(dict.fromkeys(targets))
         seen = set(frontier)
         while frontier and source not in seen:
@@ -216,7 +218,7 @@ class Facts:
         return steps
 
     def behind(self, targets: Iterable[int]) -> tuple[set[int], bool]:
-        """Everything the targets were made from, and whether a plain number or array was among it."""
+        """All values that the targets were computed from, and whether a plain number or array was among them."""
         seen, stack, plain = set(targets), list(targets), False
         while stack:
             node = self.producer.get(stack.pop())
@@ -229,7 +231,7 @@ class Facts:
         return seen, plain
 
     def made_from(self, source: int) -> set[int]:
-        """Everything that was made from the source, whether or not derivatives come through."""
+        """All values that were computed from the source, with or without derivatives."""
         made = {source}
         for node in self.nodes:
             if not made.isdisjoint(node.inputs):

@@ -1,6 +1,7 @@
 """`GradientTape`: the tape with its views.
 
-Each view reads the tape's records and loads its module when it is first called: a plain tape pays nothing for them.
+Each view reads the tape's records, and its module is imported when it is first called: a plain tape has no cost for
+them.
 """
 
 from __future__ import annotations

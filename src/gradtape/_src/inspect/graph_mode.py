@@ -1,4 +1,4 @@
-"""What became of eager code that was recorded: `tf.config.graph_mode_report`."""
+"""A report on eager code that was recorded as programs: `tf.config.graph_mode_report`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradtape._src.call_sites import Line
 
 
 class Cut(NamedTuple):
-    """A place at which programs were cut: the line of the user's code, why, and how often."""
+    """A place at which programs were cut: the line of the user's code, the reason, and the count."""
 
     line: Line | None
     reason: str
@@ -21,7 +21,7 @@ class Cut(NamedTuple):
 
 
 class ProgramReport(NamedTuple):
-    """One program: its ops, how often it ran, why it was compiled each time, and where it was cut."""
+    """One program: its ops, the number of its runs, the reasons for compiling it, and where it was cut."""
 
     ops: int
     runs: int
@@ -37,7 +37,7 @@ class ProgramReport(NamedTuple):
 
 
 class GraphModeReport(NamedTuple):
-    """All programs that eager code was recorded as, the oldest first."""
+    """All programs that eager code was recorded as, oldest first."""
 
     programs: tuple[ProgramReport, ...]
 
@@ -47,7 +47,7 @@ class GraphModeReport(NamedTuple):
 
 
 def report() -> GraphModeReport:
-    """The report at this moment."""
+    """The current report."""
     return GraphModeReport(tuple([_described(program) for program in all_programs() if program.runs]))
 
 

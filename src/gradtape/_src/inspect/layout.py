@@ -1,9 +1,9 @@
-"""Where everything stands in the picture of a tape.
+"""The layout of the picture of a tape.
 
-The order of a tape is already an order of its graph, so any stretch of consecutive ops can be drawn as one box without
-making a cycle. That gives a tree of boxes: what repeats (an unrolled loop) is one box with its rounds in it, and a
-long rest is cut where few values cross. Each box is laid out by itself in layers, from the top down, and wrapped into
-columns like a newspaper where it would be much too tall. All of it is near-linear in the number of ops.
+The order of a tape is a topological order of its graph, so any consecutive ops can be drawn as one box without creating
+a cycle. That gives a tree of boxes: a repetition (an unrolled loop) is one box with its rounds inside, and a long
+remainder is cut where few values cross. Each box is laid out on its own in layers, from top to bottom, and wrapped into
+columns like a newspaper if it would be much too tall. All of it is near-linear in the number of ops.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ import numpy as np
 GAP_X, GAP_Y, COLUMN = 22.0, 34.0, 56.0
 PADDING, HEADER = 16.0, 26.0
 SMALL = 36
-"""Tapes of so few ops are drawn as they are, without boxes."""
+"""Tapes with at most this many ops are drawn without boxes."""
 LONGEST_ROUND = 512
 PART = 48
-"""A box has about this many children at most, unless they are rounds of a loop."""
+"""The approximate maximum of children of a box, unless they are rounds of a loop."""
 ROUNDS = 12
-"""In a picture without zoom, a loop of more rounds than this is its first round and a closed box with the rest."""
+"""In a picture without zoom, a loop with more rounds is drawn as its first round and a closed box with the rest."""
 
 
 @dataclass(slots=True, eq=False)
 class Box:
-    """A node of the picture (an op or a source), or a stretch of them with everything in it."""
+    """A node of the picture (an op or a source), or consecutive nodes with everything inside."""
 
     kind: str  # op, source, repeat (rounds of a loop), round, run (the same op again and again), rest, part, root
-    first: int = -1  # of the ops in it: the first, and one past the last
+    first: int = -1  # the range of its ops: the first, and one past the last
     last: int = -1
     width: float = 0.0
     height: float = 0.0
     x: float = 0.0
     y: float = 0.0
-    key: int = -1  # of an op or a source: which one
+    key: int = -1  # the number of an op or a source
     children: list[Box] = field(default_factory=list)
     parent: Box | None = None
     collapsed: bool = False
 
     def walk(self) -> Iterable[Box]:
-        """This box and all that is in it, parents first."""
+        """This box and all boxes inside it, parents first."""
         stack = [self]
         while stack:
             box = stack.pop()
@@ -52,7 +52,7 @@ class Box:
             stack.extend(reversed(box.children))
 
     def seen(self) -> Box:
-        """The outermost closed box around this one, or itself."""
+        """The outermost closed box that contains this one, or the box itself."""
         seen, at = self, self.parent
         while at is not None:
             if at.collapsed:
@@ -63,7 +63,7 @@ class Box:
 
 # -- the tree --------------------------------------------------------------------------------------------------------
 def tree(signatures: Sequence[object], edges: Sequence[tuple[int, int]], lines: Sequence[int] | None = None) -> Box:
-    """Group ops (known by what they are, `signatures`) into boxes. `lines` helps to find where a round begins."""
+    """Group ops into boxes, by their `signatures`. `lines` help to find where a round begins."""
     codes: dict[object, int] = {}
     numbers = np.array([codes.setdefault(s, len(codes)) for s in signatures], np.int64)
     n = len(numbers)
@@ -79,7 +79,7 @@ def tree(signatures: Sequence[object], edges: Sequence[tuple[int, int]], lines: 
 
 
 def _fold(numbers: np.ndarray, first: int, last: int, lines: Sequence[int] | None) -> list[Box]:
-    """The ops from `first` to `last`, with everything that repeats in boxes."""
+    """The ops from `first` to `last`, with repetitions in boxes."""
     found: list[Box] = []
     at = first
     for start, period, rounds in _repeats(numbers[first:last], None if lines is None else lines[first:last]):
@@ -97,7 +97,7 @@ def _fold(numbers: np.ndarray, first: int, last: int, lines: Sequence[int] | Non
 
 
 def _repeats(numbers: np.ndarray, lines: Sequence[int] | None) -> list[tuple[int, int, int]]:
-    """Stretches that repeat, as (start, period, rounds): those that cover most first, none over another, in order."""
+    """Repetitions as (start, period, rounds): those that cover most come first, without overlaps, sorted."""
     n = len(numbers)
     candidates: list[tuple[int, int, int]] = []  # (covered, period, start)
     for period in range(1, min(n // 3, LONGEST_ROUND) + 1):
@@ -132,10 +132,10 @@ def _repeats(numbers: np.ndarray, lines: Sequence[int] | None) -> list[tuple[int
 
 
 def _in_parts(children: list[Box], edges: Sequence[tuple[int, int]], n: int) -> list[Box]:
-    """Cut a long list of boxes into parts, each time where the fewest values cross, until no list is long."""
+    """Cut a long list of boxes into parts, where the fewest values cross, until no list is long."""
     pairs = np.array([(u, v) for u, v in edges if u >= 0], np.int64).reshape(-1, 2) + 1
     steps = np.bincount(pairs[:, 0], minlength=n + 2) - np.bincount(pairs[:, 1], minlength=n + 2)
-    crossing: list[int] = np.cumsum(steps).tolist()  # how many values go from before an op to it or beyond
+    crossing: list[int] = np.cumsum(steps).tolist()  # the number of values that cross the position before each op
     while len(children) > PART:
         size = min(max(math.isqrt(len(children)), 12), PART)
         parts: list[Box] = []
@@ -154,7 +154,7 @@ def _in_parts(children: list[Box], edges: Sequence[tuple[int, int]], n: int) -> 
 
 
 def close_rounds(root: Box) -> None:
-    """Put all rounds of a long loop but the first into a closed box."""
+    """Put all rounds of a long loop except the first into a closed box."""
     for box in list(root.walk()):
         if box.kind in ("repeat", "run") and len(box.children) > ROUNDS:
             first, *others = box.children
@@ -165,7 +165,7 @@ def close_rounds(root: Box) -> None:
 
 
 def collapse(root: Box, most: int) -> None:
-    """Close boxes until about `most` nodes are left to draw: the largest boxes stay closed."""
+    """Close boxes until about `most` nodes remain to be drawn: the largest boxes stay closed."""
     for box in root.walk():
         box.collapsed = bool(box.children) and box is not root
     shown, waiting = len(root.children), [box for box in root.children if box.children and box.kind != "rest"]
@@ -179,18 +179,18 @@ def collapse(root: Box, most: int) -> None:
         waiting += [child for child in box.children if child.children and child.kind != "rest"]
 
 
-# -- places ----------------------------------------------------------------------------------------------------------
+# -- positions -------------------------------------------------------------------------------------------------------
 Route = list[tuple[float, float]]
 FAN = 6
-"""A value that goes to more places than this is drawn faintly, and without detours."""
+"""A value with more uses than this is drawn faintly, and without detours."""
 LONGEST_DETOUR = 12
-"""An edge over more layers than this goes straight to its end, behind whatever stands there."""
+"""An edge across more layers than this is a straight line, behind everything else."""
 
 
 def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> list[Route]:
-    """Give every box its place, and every edge the points it goes through on its way around other boxes.
+    """Set the position of every box, and the points of every edge on its route around other boxes.
 
-    The edges go between ops and sources, whose width and height are set.
+    The edges connect ops and sources, whose width and height are set.
     """
     depth = {id(root): 0}
     for box in root.walk():
@@ -201,7 +201,7 @@ def place(root: Box, edges: Sequence[tuple[Box, Box]]) -> list[Route]:
     for u, v in edges:
         ends.setdefault(id(u), set()).add(id(v.seen()))
     fan = {u: len(seen) for u, seen in ends.items()}
-    ways: list[list[tuple[Box, _Key]]] = []  # for each edge the boxes it crosses, and under which key
+    ways: list[list[tuple[Box, _Key]]] = []  # for each edge the boxes it crosses, and the keys there
     for start, end in edges:
         u, v = start, end
         out: list[tuple[Box, _Key]] = []
@@ -238,7 +238,7 @@ _Key = tuple[str, int, int]
 
 
 class _Crossings:
-    """The edges that a box has to do with: between its children, into it and out of it."""
+    """The edges of a box: between its children, into it and out of it."""
 
     def __init__(self) -> None:
         self.pairs: dict[_Key, tuple[Box | None, Box | None]] = {}
@@ -258,7 +258,7 @@ class _Crossings:
 
 
 def _layers(box: Box, crossings: _Crossings) -> dict[_Key, Route]:
-    """Lay out the children of one box in layers; places and routes are relative to the box."""
+    """Lay out the children of one box in layers; positions and routes are relative to the box."""
     cells = list(box.children)
     place_of = {id(child): i for i, child in enumerate(cells)}
     pairs = {
@@ -280,29 +280,29 @@ def _layers(box: Box, crossings: _Crossings) -> dict[_Key, Route]:
 
 
 class _Grid(NamedTuple):
-    """Cells in their places: layers from top to bottom, in columns where there are many."""
+    """Cells with their positions: layers from top to bottom, in several columns if there are many."""
 
     cells: list[Box]
     layer_of: dict[int, int]
     tops: list[float]
     heights: list[float]
     column_of: list[int]
-    gaps: list[float]  # the middle of the space to the left of each column
+    gaps: list[float]  # the middle of the space left of each column
 
     def ends(self, i: int) -> tuple[float, float]:
-        """The top and the bottom of a cell; a bend goes through the whole layer."""
+        """The top and the bottom of a cell; a bend spans the whole layer."""
         cell, layer = self.cells[i], self.layer_of[i]
         if cell.kind == "bend":
             return self.tops[layer], self.tops[layer] + self.heights[layer]
         return cell.y, cell.y + cell.height
 
     def route(self, chain: list[int], aside: float) -> Route:
-        """Where an edge through these cells bends; `aside` keeps it beside other edges between columns."""
+        """The bends of an edge through these cells; `aside` separates it from other edges between columns."""
         points: Route = []
         for i, before in zip(chain, [None, *chain], strict=False):
             cell, column = self.cells[i], self.column_of[self.layer_of[i]]
             if before is not None and self.column_of[self.layer_of[before]] != column:
-                gap = self.gaps[column] + aside  # up between the columns
+                gap = self.gaps[column] + aside  # up, between the columns
                 points += [(gap, self.ends(before)[1]), (gap, self.ends(i)[0])]
             if cell.kind == "bend":  # straight through the layer, between its boxes
                 points += [(cell.x + cell.width / 2, end) for end in self.ends(i)]
@@ -310,7 +310,7 @@ class _Grid(NamedTuple):
 
 
 def _placed(box: Box, cells: list[Box], layers: list[list[int]], centre: list[float]) -> _Grid:
-    """Give the cells of a box their places, and the box its size."""
+    """Set the positions of the cells of a box, and its size."""
     header = 0.0 if box.kind == "root" else HEADER
     padding = 24.0 if box.kind == "root" else PADDING
     heights = [max(cells[i].height for i in layer) for layer in layers]
@@ -343,9 +343,9 @@ def _neighbours(n: int, pairs: Iterable[tuple[int, int]]) -> tuple[list[list[int
 
 
 def _ranked(cells: list[Box], before: list[list[int]], after: list[list[int]]) -> tuple[list[int], list[list[int]]]:
-    """Layers by the longest way from the top; sources stand right above the first op that takes them."""
+    """Layers by the longest path from the top; sources are directly above the first op that takes them."""
     rank = [0] * len(cells)
-    for i, cell in enumerate(cells):  # in the order of the tape, which is an order of the graph
+    for i, cell in enumerate(cells):  # in the order of the tape, a topological order
         if cell.kind != "source":
             rank[i] = max((rank[u] + 1 for u in before[i] if cells[u].kind != "source"), default=0)
             if any(cells[u].kind == "source" for u in before[i]):
@@ -368,7 +368,7 @@ def _bends(
     layers: list[list[int]],
     after: list[list[int]],
 ) -> tuple[dict[_Key, list[int]], list[tuple[int, int]]]:
-    """For each edge a place holder in every layer that it crosses, added to the cells and layers; and all links."""
+    """Add a placeholder for each edge to every layer that it crosses; also all links."""
     bends: dict[_Key, list[int]] = {}
     links: list[tuple[int, int]] = []
     for key, (u, v) in pairs.items():
@@ -387,7 +387,7 @@ def _bends(
 
 
 def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list[int]]) -> None:
-    """Order each layer by the mean place of its neighbours, down and up a few times."""
+    """Order each layer by the mean position of its neighbors, down and up a few times."""
     at: dict[int, float] = {}
     for layer in layers:
         for k, i in enumerate(layer):
@@ -403,7 +403,7 @@ def _untangle(layers: list[list[int]], before: list[list[int]], after: list[list
 
 
 def _centres(cells: list[Box], layers: list[list[int]], before: list[list[int]], after: list[list[int]]) -> list[float]:
-    """The x of every cell's centre: near its neighbours, in order, and not over one another."""
+    """The x of every cell's center: close to its neighbors, in order, without overlaps."""
     centre = [0.0] * len(cells)
     for layer in layers:
         x = -sum(cells[i].width + GAP_X for i in layer) / 2
@@ -430,7 +430,7 @@ def _centres(cells: list[Box], layers: list[list[int]], before: list[list[int]],
 def _columns(
     cells: list[Box], layers: list[list[int]], heights: list[float], centre: list[float], root: bool
 ) -> list[tuple[range, float, float]]:
-    """Cut the layers into columns, so that all fits well into a page: for each its layers, left end and width."""
+    """Divide the layers into columns, so that everything fits a page: for each its layers, left edge and width."""
     aspect, tall = (1.8, 1000) if root else (1.4, 1700)
     low = [min(centre[i] - cells[i].width / 2 for i in layer) for layer in layers]
     high = [max(centre[i] + cells[i].width / 2 for i in layer) for layer in layers]
@@ -452,7 +452,7 @@ def _columns(
         ends = [(min(low[i] for i in column), max(high[i] for i in column)) for column in columns]
         width = sum(b - a + COLUMN for a, b in ends)
         height = max(sum(heights[i] + GAP_Y for i in column) for column in columns)
-        size = min(aspect / width, 1 / height) * (1.0 if count == 1 else 0.8)  # a cut needs a reason
+        size = min(aspect / width, 1 / height) * (1.0 if count == 1 else 0.8)  # cutting needs a reason
         if size > most:
             most = size
             best = [(column, a, b - a) for column, (a, b) in zip(columns, ends, strict=True)]

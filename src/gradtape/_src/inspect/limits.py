@@ -15,8 +15,8 @@ from gradtape._src.tensor import Tensor
 
 
 def check_plannable(graph: Graph, budget: Budget) -> None:
-    """Refuse a limit in a graph whose sizes are not known, and files: then the function is traced in another way, or
-    runs eagerly, within the limit.
+    """Reject a limit in a graph with unknown sizes, and with files: then the function is traced in another way, or runs
+    eagerly, within the limit.
     """
     if budget.spill is not None:
         raise NeedsEagerError(RuntimeError("GradientTape(spill=…) moves values while the program runs."))
@@ -29,7 +29,7 @@ def check_plannable(graph: Graph, budget: Budget) -> None:
 
 
 def begin(budget: Budget) -> Callable[[Iterable[Any]], None]:
-    """Before a backward pass: returns what lets it compute values again, given its results, so that the peak is within
+    """Prepare a backward pass: return a function of its results that plans recomputation, so that the peak is within
     the limit.
     """
     graph = current_graph()
@@ -66,11 +66,11 @@ def _in_trace(budget: Budget) -> Callable[[Iterable[Any]], None]:
 
 
 def _nothing(results: Iterable[Any]) -> None:
-    """Eager ops on NumPy arrays drop values while they are recorded."""
+    """Do nothing: eager ops on NumPy arrays drop values while they are recorded."""
 
 
 def arrays_in(values: Iterable[Any]) -> Iterator[Any]:
-    """The arrays of tensors, batches and sparse cotangents."""
+    """The arrays in tensors, batches and sparse cotangents."""
     for value in values:
         if type(value) is SparseCotangent:
             yield from arrays_in((value.values, value.indices))

@@ -1,4 +1,4 @@
-"""A page that shows a training while it runs: loss, gradient norms, update ratios and dead units of every variable."""
+"""A page that shows a training run: loss, gradient norms, update ratios and dead units of every variable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.variable import unwrapped
 
 MOST_POINTS = 200
-"""A curve is thinned out to every other point when it gets longer than this."""
+"""The length from which on a curve is thinned out to every other point."""
 
 
 class Measured(NamedTuple):
@@ -25,7 +25,7 @@ class Measured(NamedTuple):
     gradient: float | None
     """The norm of the gradient; None if there is none."""
     update: float
-    """How much the variable changed since the step before, relative to its norm."""
+    """The change of the variable since the previous step, relative to its norm."""
     dead: float
     """The fraction of units (positions of the last axis) whose gradient is 0 for all inputs."""
 
@@ -85,7 +85,7 @@ class LiveView:
             self.write()
 
     def write(self, running: bool = True) -> None:
-        """Write the page now; it reloads itself while the training runs."""
+        """Write the page now; it reloads itself during training."""
         self._written = time.monotonic()
         text = self._page(running).encode("utf-8")
         atomic.write(str(self.path), lambda file: file.write(text), durable=False)

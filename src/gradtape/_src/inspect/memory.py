@@ -28,7 +28,7 @@ def memory_report(tape: Tape) -> MemoryReport:
 
 
 class MemoryEntry(NamedTuple):
-    """What one kind of op, or one line, keeps."""
+    """The memory that one kind of op, or one line, keeps."""
 
     what: str
     records: int
@@ -45,19 +45,20 @@ class MemoryReport(Report):
     def __init__(self, tape: Tape) -> None:
         lines = events.lines_of(tape)
         self.holdings = holdings_of(tape, lines)
-        """Every array, in the order in which they were saved."""
+        """All arrays, in the order in which they were saved."""
         self._state = tape._state()
         self.limit: Outcome | None = None if tape._budget is None else tape._budget.outcome
-        """With `memory_limit`: bytes kept and their peak, how many values were dropped and ops run again, and for how
-        long."""
+        """With `memory_limit`: bytes kept and their peak, the numbers of dropped values and recomputed ops, and the
+        time.
+        """
         self.plans: list[Any] = [] if tape._budget is None else list(tape._budget.plans)
-        """With `memory_limit`, in functions, around their calls and on lazy arrays: what is recomputed in programs."""
+        """With `memory_limit`, in functions, around their calls and on lazy arrays: what programs recompute."""
         records = [] if tape._recording is None else tape._recording.records
         self.records = len(records)
         self.saved = sum(h.nbytes for h in self.holdings if not _is_elsewhere(h))
         self.elsewhere = sum(h.nbytes for h in self.holdings if _is_elsewhere(h))
         self.overhead = sum(map(_record_bytes, records[:1000])) * max(1, len(records)) // max(1, len(records[:1000]))
-        """An estimate of what the records themselves take, without any array (of 1,000 records, carried on)."""
+        """The estimated memory of the records themselves, without arrays (extrapolated from 1,000 records)."""
         self.by_op = _entries(self.holdings, lambda h: h.op, _count(shown_op(record[0]) for record in records))
         keys = [record[2][0] if type(record[2]) is tuple else record[2] for record in records]
         counts = _count(lines[key] for key in keys if key in lines)
@@ -110,7 +111,7 @@ class MemoryReport(Report):
 
 
 def _limit_text(limit: Outcome) -> str:
-    """What a memory limit did, in a sentence."""
+    """A sentence on the effect of a memory limit."""
     spilled = f", {bytes_text(limit.spilled)} written to files" if limit.spilled else ""
     kept, dropped = bytes_text(limit.peak), plural(limit.dropped, "value")
     again = f"{plural(limit.recomputed, 'op')} recomputed in {limit.seconds:.2f} s"
@@ -118,7 +119,7 @@ def _limit_text(limit: Outcome) -> str:
 
 
 def _plan_table(plans: Sequence[Any]) -> Table:
-    """What backward passes in programs recompute, and the peak that is predicted."""
+    """What backward passes in programs recompute, and their predicted peaks."""
     columns = [Column(name, True) for name in ("without limit", "predicted peak", "saved", "recomputed", "estimate")]
     cells = [
         [
@@ -160,12 +161,12 @@ def _entries(holdings: list[Holding], key: Callable[[Holding], Any], counts: dic
 
 
 def _record_bytes(record: Any) -> int:
-    """The tuple with its tuples, a number for each uid, and the tensor objects around saved arrays."""
+    """The size of the tuple with its tuples, an int for each uid, and the tensor objects of saved arrays."""
     _, inputs, output, values, attrs, _ = Record.of(record)
     held = [v for v in values if v is not None]
     size = sys.getsizeof(record) + sum(sys.getsizeof(part) for part in record[1:4] if type(part) is tuple)
     size += 32 * (len(inputs) + (len(output) if type(output) is tuple else 1))
-    size += sum(sys.getsizeof(v) + 112 for v in held)  # and NumPy's header of an array
+    size += sum(sys.getsizeof(v) + 112 for v in held)  # and the header of a NumPy array
     return size + (sys.getsizeof(attrs) if attrs else 0)
 
 

@@ -1,14 +1,14 @@
 """Where NaN and Inf come from: `GradientTape(check_numerics=True)`, `tape.nan_origin` and `enable_check_numerics`.
 
-Three ways to look, and what each costs:
+There are three ways to find out:
 
-    GradientTape(check_numerics=True)   looks at the result of every op of its block and at every cotangent of its
-                                        backward passes, and raises at the first that is not finite. It logs lines.
-    tape.nan_origin(target)             looks afterwards at what a tape recorded, and runs nothing of the user's again.
-    debugging.enable_check_numerics()   looks at every op of every thread, with and without a tape.
+    GradientTape(check_numerics=True)   checks the result of every op of its block and every cotangent of its backward
+                                        passes, and raises an error at the first that is not finite. It logs lines.
+    tape.nan_origin(target)             checks the records of a tape afterwards, without running the user's code again.
+    debugging.enable_check_numerics()   checks every op of every thread, with and without a tape.
 
-All three say nothing until a number is bad, and cost nothing while they are off: they are observers of ops and of
-backward passes, and the last one wraps kernels (`core/observe.py`). The causes are in `causes`.
+They have no effect until a value is bad, and no cost while they are off: they are observers of ops and of backward
+passes, and the last one wraps kernels (`core/observe.py`). For the causes see `causes`.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Origin:
-    """Where the first NaN or Inf came from; false where everything is finite.
+    """The origin of the first NaN or Inf; false if everything is finite.
 
-    `op` is the op's name, `position` its place on the tape, `where` the user's file and line (where the tape noted it),
-    `forward` whether it was the op itself or its derivative, `operands` what is known of the numbers.
+    `op` is the name of the op, `position` its position on the tape, `where` the user's file and line (if the tape logs
+    lines), `forward` whether the op itself or its derivative is the origin, `operands` the summaries of its operands.
     """
 
     op: str | None
@@ -77,7 +77,7 @@ class Origin:
 
     @property
     def headline(self) -> str:
-        """One line: what happened where."""
+        """One line: what happened, and where."""
         place = shown(self.where)
         if not place and self.position is not None:
             place = f"op {self.position} of the tape"
@@ -118,7 +118,7 @@ class Origin:
 
 
 class NumericsError(errors.InvalidArgumentError):
-    """A number became NaN or infinite under `check_numerics`; `origin` says where and why."""
+    """A value became NaN or infinite under `check_numerics`; `origin` says where and why."""
 
     origin: Origin
 
@@ -129,7 +129,7 @@ def _error(origin: Origin, text: str = "") -> NumericsError:
     return error
 
 
-# -- looking at numbers ----------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------------------------
 def _array(value: Any) -> Any:
     """The NumPy array in a cotangent or tensor of any kind, or None."""
     return concrete(value.values if type(value) is SparseCotangent else value)
@@ -145,7 +145,7 @@ def _is_bad(value: Any) -> bool:
 
 
 def _named(op: Op, inputs: list[Any], outputs: list[Any]) -> tuple[Operand, ...]:
-    """Operands by the names in the op's declaration."""
+    """Operands by their names in the declaration of the op."""
     names = op.args if len(op.args) == len(inputs) else [f"input {i}" for i in range(len(inputs))]
     results = ["result"] if len(outputs) == 1 else [f"result {i}" for i in range(len(outputs))]
     found = [operand(n, v) for n, v in zip([*names, *results], [*inputs, *outputs], strict=True) if v is not None]
@@ -168,7 +168,7 @@ def _forward_origin(
     where: Line | None,
     position: int | None = None,
 ) -> Origin:
-    """What an op did that gave something bad; inputs and outputs are NumPy arrays, or None."""
+    """The origin in an op that returned something bad; inputs and outputs are NumPy arrays, or None."""
     output = next(a for a in outputs if a is not None and _is_bad(a))
     cause = forward_cause(op, inputs, output, attrs)
     at = first_bad(output)
@@ -181,11 +181,11 @@ def _forward_origin(
     return Origin(shown_op(op), where, True, cause, _named(op, inputs, outputs), message, position)
 
 
-# -- forward: an op looks bad the moment it has run ------------------------------------------------------------------
+# -- forward: the result of an op is bad -----------------------------------------------------------------------------
 def _judge(op: Op, inputs: Sequence[Any], outputs: Sequence[Any], attrs: dict[str, Any]) -> Origin | None:
     """What is wrong with the results of an op that has just run, if anything. Its values are arrays or tensors.
 
-    Of a derivative the result is judged, which `_BackwardChecker` does: inside a rule a number may be infinite.
+    In a derivative only the final result counts, which `_BackwardChecker` checks: inside a rule values may be infinite.
     """
     if in_rule.get() or not any(_is_bad(t) for t in outputs):
         return None
@@ -193,7 +193,7 @@ def _judge(op: Op, inputs: Sequence[Any], outputs: Sequence[Any], attrs: dict[st
 
 
 class Checker(OpLogger):
-    """The op logger of a tape with `check_numerics=True`: it raises where a result is not finite."""
+    """The op logger of a tape with `check_numerics=True`: it raises an error if a result is not finite."""
 
     __slots__ = ("_recording",)
 
@@ -204,7 +204,7 @@ class Checker(OpLogger):
 
     def attend(self, recording: Recorder) -> None:
         """Check while this recording is active, and not while its tape is paused."""
-        self._recording = id(recording)  # not the recording itself, whose values must be free to go
+        self._recording = id(recording)  # not the recording itself, which would keep its values alive
 
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         super().on_op(record, inputs, outputs)
@@ -215,15 +215,15 @@ class Checker(OpLogger):
         results = outputs if type(outputs) is tuple else (outputs,)
         origin = _judge(op, inputs or [None] * len(uids), results, attrs)
         if origin is not None:
-            for recorder in recorders:  # those that have recorded the op already: it has not happened
+            for recorder in recorders:  # undo the op in the recorders that have recorded it
                 if recorder.records and recorder.records[-1][2] == record[2]:
                     recorder.records.pop()
             raise _error(origin)
 
 
-# -- backward: a cotangent becomes bad in one step -------------------------------------------------------------------
+# -- backward: a step makes a cotangent bad --------------------------------------------------------------------------
 class _BackwardChecker(Observer):
-    """Looks at what each step of a backward pass has computed."""
+    """Checks the results of each step of a backward pass."""
 
     may_raise = True
 
@@ -286,7 +286,7 @@ class _BackwardChecker(Observer):
         return Origin(shown_op(op), lines.get(first), False, cause, saved, message, place, note)
 
     def _mask_after(self, place: int, output: Any) -> Any:
-        """The first `where` that takes what was made from this output."""
+        """The first `where` with an operand that was computed from this output."""
         made = set(_outputs(output))
         for record in self._history[place + 1 :]:
             if not made.isdisjoint(Record.of(record).inputs):
@@ -302,7 +302,7 @@ class _BackwardChecker(Observer):
 def backward_checker(
     tape: Tape, recording: Recording, shapes: dict[int, tuple[int, ...]], cotangents: dict[int, Any]
 ) -> Observer | None:
-    """The observer of a backward pass whose cotangents are to be finite; None if nothing checks numbers here."""
+    """The observer of a backward pass whose cotangents have to be finite; None if there is no check."""
     around = any(isinstance(recorder, Checker) for recorder in active_recorders())
     if not (_everywhere.enabled or around or "check_numerics" in tape.options):
         return None
@@ -310,7 +310,7 @@ def backward_checker(
     return _BackwardChecker(recording, shapes, cotangents, lambda: lines_of(tape), fail)
 
 
-# -- after the fact --------------------------------------------------------------------------------------------------
+# -- afterwards --------------------------------------------------------------------------------------------------------
 def nan_origin(tape: Tape, target: Any, sources: Any = None) -> Origin:
     """See `GradientTape.nan_origin`."""
     recording = tape._recording
@@ -348,7 +348,7 @@ _UNSAVED = "The tape did not save all operands: an op before this one may have b
 def _search_forward(
     records: list[Any], targets: list[Any], sources: list[Any], variables: dict[int, Variable], lines: dict[int, Line]
 ) -> Origin:
-    """The first bad result on the way to the targets. Values come from what was saved, or are computed once more."""
+    """The first bad result on the way to the targets. Values are saved ones, or recomputed."""
     needed = _leading_to(records, targets)
     known: dict[int, Any] = {v.uid: _array(peek(v)) for v in variables.values()}
     for value in (*sources, *targets):
@@ -383,7 +383,7 @@ def _search_forward(
 
 
 def _leading_to(records: list[Any], targets: list[Any]) -> list[Any]:
-    """The records that targets depend on, the last first."""
+    """The records that targets depend on, last first."""
     wanted = {t.uid for t in targets}
     needed = []
     for record in reversed(records):
@@ -394,7 +394,7 @@ def _leading_to(records: list[Any], targets: list[Any]) -> list[Any]:
 
 
 def _origin_outside(targets: list[Any]) -> Origin:
-    """What is said where no op of the tape made a bad value: a target was one already, or all is finite."""
+    """The origin if no op of the tape made a bad value: a target was bad already, or all is finite."""
     bad = next((t for t in targets if _is_bad(array_of(t))), None)
     if bad is None:
         return Origin(None, None, True, None, (), "every known value is finite")
@@ -412,7 +412,7 @@ def _origin_outside(targets: list[Any]) -> Origin:
 def _search_backward(
     tape: Tape, recording: Any, targets: list[Any], sources: list[Any] | None, lines: dict[int, Line]
 ) -> Origin | None:
-    """Run a backward pass and look at every step; nothing is consumed."""
+    """Run a backward pass and check every step; the tape is not used up."""
     uids = frozenset(recording.roots) if sources is None else frozenset(s.uid for s in sources)
     shapes = recording.shapes_between(uids)
     cotangents = seed_cotangents(targets, [None] * len(targets), sources or [], False)
@@ -446,8 +446,8 @@ _everywhere = _Everywhere()
 
 
 def _checked(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that raises where its result is not finite."""
-    if op.moves_only:  # whatever is bad in its result was bad before
+    """A kernel that raises an error if its result is not finite."""
+    if op.moves_only:  # bad elements of its result come from its operands
         return kernel
 
     def run(*arrays: Any, **attrs: Any) -> Any:
@@ -484,7 +484,7 @@ def _everywhere_error(origin: Origin, value: Any) -> NumericsError:
 
 
 def _everywhere_text(origin: Origin, name: str, value: Any, slot: int, count: int) -> str:
-    """TensorFlow's words first, then ours, then the way through the user's code."""
+    """TensorFlow's message first, then ours, then the stack of the user's code."""
     array = _array(value)
     counts = [
         f"  # of {word} elements: {int(n)}"

@@ -1,4 +1,4 @@
-"""The names under which users know primitives, in all views of a tape."""
+"""The names of primitives that users know, in all views of a tape."""
 
 from __future__ import annotations
 

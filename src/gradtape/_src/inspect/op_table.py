@@ -1,7 +1,7 @@
-"""What every table and picture of a tape is made from: a row for each op, and the arrays that the tape holds.
+"""The data of all tables and pictures of a tape: a row for each op, and the arrays that the tape keeps alive.
 
-A tape that is recording or persistent has all records. One that is used up has freed them; the table then shows what
-its op logger (`lines=True`, `profile=True`) or its summary has, and `OpTable.remark` says what is missing.
+A tape that records or is persistent has all records. One that is used up has freed them; the table then shows what its
+op logger (`lines=True`, `profile=True`) or its summary has, and `OpTable.remark` says what is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One op of a tape. Times are in nanoseconds; None stands for what is not known."""
+    """One op of a tape. Times are in nanoseconds; unknown values are None."""
 
     index: int
     op: str
@@ -40,21 +40,21 @@ class Row:
     shapes: tuple[Shape | None, ...]
     dtypes: tuple[str, ...]
     saved: int | None
-    """Bytes that this op was the first to save for the backward pass, beyond variables and watched tensors."""
+    """Bytes that this op was the first to save for the backward pass, without variables and watched tensors."""
     forward: int | None
     backward: int | None
     line: Line | None
     used: bool | None
-    """Whether the target depends on it; None if no target was named."""
+    """Whether the target depends on it; None without a target."""
     differentiable: bool
     attrs: str
     scope: str = ""
-    """The layer of Keras or `tf.name_scope` that it ran in, on a tape with `lines=True`."""
+    """The Keras layer or `tf.name_scope` in which it ran, on a tape with `lines=True`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something the ops of a tape take that no op of the tape made."""
+    """An operand of the ops of a tape that no op of the tape computed."""
 
     key: str
     kind: str  # variable, watched, constant
@@ -66,7 +66,7 @@ class Source:
 
 @dataclass(slots=True)
 class Holding:
-    """An array that the tape keeps alive: the memory behind it, counted once."""
+    """An array that the tape keeps alive: the memory that it occupies, counted once."""
 
     nbytes: int
     kind: str  # result (of an op of this tape), input (data, constants), variable, watched
@@ -80,7 +80,7 @@ class Holding:
 
 @dataclass(slots=True)
 class OpTable:
-    """The data of a tape for all views."""
+    """The data of a tape, for all views."""
 
     rows: list[Row]
     sources: dict[int, Source]  # by uid
@@ -95,7 +95,7 @@ class OpTable:
 
 
 def op_table(tape: Tape, target: Any = None, sources: Any = None, names: dict[int, str] | None = None) -> OpTable:
-    """Read a tape, in whatever state it is."""
+    """Read a tape, in any state."""
     names = {**(names or {}), **_structure_names(target), **_structure_names(sources)}
     targets, requested = _uids(target, "target"), _uids(sources, "sources")
     lines = events.lines_of(tape)
@@ -117,7 +117,7 @@ def op_table(tape: Tape, target: Any = None, sources: Any = None, names: dict[in
 
 
 class _Known(NamedTuple):
-    """What is known of the ops of a tape."""
+    """The facts about the ops of a tape."""
 
     records: list[Any]
     variables: dict[int, Variable]
@@ -129,7 +129,7 @@ class _Known(NamedTuple):
 
 
 def _recorded(tape: Tape, recording: Recording, lines: dict[int, Line]) -> _Known:
-    """What a tape that has its records knows."""
+    """The facts about a tape with records."""
     records = [Record.of(record) for record in recording.records]
     holdings = holdings_of(tape, lines)
     saved: list[int | None] = [0] * len(records)
@@ -145,7 +145,7 @@ def _recorded(tape: Tape, recording: Recording, lines: dict[int, Line]) -> _Know
 
 
 def _freed(tape: Tape) -> _Known:
-    """What is left of a tape that has freed its records."""
+    """The facts about a tape that has freed its records."""
     facts, profiler = events.Facts(tape), tape._profiler
     nodes = [node for node in facts.nodes if node.recorded]
     records: list[Any] = [(n.op, n.inputs, n.outputs, (), {}, n.dtype) for n in nodes]
@@ -221,7 +221,7 @@ def _uids(structure: Any, what: str) -> list[int]:
 
 
 def _structure_names(structure: Any) -> dict[int, str]:
-    """The keys of a dictionary name what is in it: `sources={"w": w}`."""
+    """The keys of a dictionary as names of its values: `sources={"w": w}`."""
     if not isinstance(structure, dict):
         return {}
     values = {k: unwrapped(v) for k, v in structure.items()}
@@ -229,7 +229,7 @@ def _structure_names(structure: Any) -> dict[int, str]:
 
 
 def _used(records: list[Any], targets: list[int]) -> set[int]:
-    """The places of the ops that the targets are made from."""
+    """The positions of the ops that the targets were computed by."""
     wanted, used = set(targets), set()
     for i in range(len(records) - 1, -1, -1):
         _, inputs, output, *_ = records[i]
@@ -248,7 +248,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _attrs_text(attrs: dict[str, Any]) -> str:
-    """The static arguments in short: what is not a number, a word or a tuple of them says nothing to a reader."""
+    """The static arguments in short: only numbers, words and tuples of them are worth showing."""
     parts = []
     for name, value in attrs.items():
         plain = isinstance(value, (bool, int, float, str, np.dtype)) or (
@@ -301,16 +301,16 @@ def _source(key: str, kind: str, name: str, value: Any, shape: Shape | None) -> 
 
 # -- memory ----------------------------------------------------------------------------------------------------------
 def array_bytes(array: Any) -> tuple[int, int]:
-    """The identity and the size of the memory behind an array: of a view, what it is a view of."""
+    """The identity and the size of the memory of an array: for a view, that of its base."""
     while not isinstance(array, np.ndarray) and isinstance(getattr(array, "array", None), (np.ndarray, Tensor)):
-        array = array.array  # a batch, or a tensor in it
+        array = array.array  # a batch, or a tensor inside it
     while isinstance(array, np.ndarray) and isinstance(array.base, np.ndarray):
         array = array.base
     return id(array), int(getattr(array, "nbytes", 0))
 
 
 def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holding]:
-    """The arrays that the records of a tape hold, each once, in the order in which they were saved."""
+    """The arrays that the records of a tape keep alive, without repetitions, in the order in which they were saved."""
     recording = tape._recording
     if recording is None:
         return []
@@ -325,7 +325,7 @@ def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holdin
             if value is None:
                 continue
             tensor = isinstance(value, Tensor)
-            if type(value) is Dropped and value.kept is None:  # dropped, because of a memory limit
+            if type(value) is Dropped and value.kept is None:  # dropped because of a memory limit
                 continue
             array = value.array if tensor else value
             uid = value.uid if tensor else CONSTANT
@@ -334,7 +334,7 @@ def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holdin
             if held is not None:
                 held.users += 1
                 if uid in roots and uid not in variables:
-                    held.kind = "watched"  # seen through a view of it before
+                    held.kind = "watched"  # found earlier through a view of it
                 continue
             if owner in current:
                 kind = "variable"
@@ -348,7 +348,7 @@ def holdings_of(tape: Tape, lines: dict[int, Line] | None = None) -> list[Holdin
 
 
 def _held_by(attrs: dict[str, Any]) -> list[Any]:
-    """Tensors and arrays among the static arguments, and in the closure of a gradient that the user wrote."""
+    """Tensors and arrays in static arguments, and in the closure of a user's gradient function."""
     found: list[Any] = []
     for value in attrs.values():
         function = getattr(value, "grad_fn", value)

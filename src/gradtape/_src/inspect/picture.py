@@ -1,4 +1,4 @@
-"""`tape.show()` and its kin: the graph of a tape as a page, as SVG, and in the languages of Graphviz and Mermaid."""
+"""`tape.show()` and others: the graph of a tape as a page, as SVG, and in the languages of Graphviz and Mermaid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TIMES = "\u00d7"
 MOST_OPS = 20_000
-"""The page draws so many ops at most: the last ones of the tape."""
+"""The largest number of ops that the page draws: the last ones of the tape."""
 
 KINDS = (*CATEGORIES[:-1], "no gradient", CATEGORIES[-1])
 
@@ -46,7 +46,7 @@ def kind_of(op: str, differentiable: bool) -> str:
 
 # -- the graph -------------------------------------------------------------------------------------------------------
 class _Graph:
-    """The ops and sources of a tape with their edges: what every picture draws."""
+    """The ops and sources of a tape with their edges, for all pictures."""
 
     def __init__(self, facts: OpTable) -> None:
         self.facts = facts
@@ -55,7 +55,7 @@ class _Graph:
         self.rows = rows[self.left_out :]
         producer = {uid: i for i, row in enumerate(self.rows) for uid in row.outputs}
         self.sources: list[tuple[Source, int]] = []  # with its uid
-        self.operands: list[list[str]] = [[] for _ in self.rows]  # numbers written into the op itself
+        self.operands: list[list[str]] = [[] for _ in self.rows]  # numbers that are shown in the op itself
         self.edges: list[tuple[int, int]] = []  # from an op (i) or a source (-1 - k) to an op
         numbered: dict[int, int] = {}
         for i, row in enumerate(self.rows):
@@ -97,7 +97,7 @@ class _Graph:
 
 
 class _Picture:
-    """A graph with places."""
+    """A graph with a layout."""
 
     def __init__(self, graph: _Graph, most: int | None = None) -> None:
         self.graph = graph
@@ -122,7 +122,7 @@ class _Picture:
         self.routes = layout.place(self.root, between)
 
     def _source(self, k: int) -> Box:
-        """Sources stand in the smallest box that has all who take them."""
+        """Place a source in the smallest box that contains all ops that take it."""
         box = Box("source", key=k, width=min(max(70.0, 7.0 * len(self.graph.source_label(k)) + 26), 240.0), height=32.0)
         takers = self._takers().get(k, [])
         home = self.ops[takers[0]].parent if takers else self.root
@@ -146,7 +146,7 @@ class _Picture:
         return self._taken
 
     def title(self, box: Box) -> str:
-        """What is written on a box of ops."""
+        """The label of a box of ops."""
         rows = self.graph.rows[box.first : box.last]
         if box.kind == "run":
             return f"{rows[0].op} {TIMES}{len(rows)}"
@@ -160,7 +160,7 @@ class _Picture:
 
     @staticmethod
     def _words(rows: Sequence[Row]) -> str:
-        """The layer or scope that all of the ops ran in, or else their names."""
+        """The layer or scope of all of the ops, or else their names."""
         shared = _common_scope(rows)
         if shared:
             return shared
@@ -171,7 +171,7 @@ class _Picture:
 
 
 def _common_scope(rows: Sequence[Row]) -> str:
-    """The scope that ops have in common (`model/dense` of `model/dense/act` and `model/dense`), or an empty text."""
+    """The common scope of ops (`model/dense` for `model/dense/act` and `model/dense`), or an empty string."""
     paths = [row.scope.split("/") if row.scope else [] for row in rows]
     levels = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
     return "/".join(level[0] for level in levels)
@@ -182,7 +182,7 @@ def _output_text(row: Row) -> str:
 
 
 def _names_around() -> dict[int, str]:
-    """What the caller's variables call tensors and variables."""
+    """The names of the caller's variables that refer to tensors and variables."""
     frame = user_frame()
     names: dict[int, str] = {}
     if frame is None:
@@ -221,19 +221,19 @@ class Page:
 
     def __init__(self, graph: _Graph) -> None:
         self.data = _page_data(_Picture(graph))
-        """What the page is told: see the head of page.html."""
+        """The data for the page: see the head of page.html."""
 
     @property
     def html(self) -> str:
         """The whole page."""
         template = resources.files("gradtape._src.inspect").joinpath("page.html").read_text("utf-8")
         data = json.dumps(self.data, separators=(",", ":"), ensure_ascii=False)
-        # Within a script nothing may look like the end of it.
+        # A script must not contain anything that looks like its end.
         data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
         return template.replace("/*DATA*/null", data, 1)
 
     def save(self, path: str | os.PathLike[str]) -> str:
-        """Write the page, and return its path."""
+        """Write the page and return its path."""
         suffix = Path(path).suffix.lower()
         if suffix not in ("", ".html", ".htm"):
             raise ValueError(
@@ -283,7 +283,7 @@ def _place(box: Box) -> list[float]:
 
 
 def _op_data(picture: _Picture, i: int, number: dict[int, int], lines: dict[str, int]) -> list[Any]:
-    """What the page shows of an op; lines of the user's code are numbered."""
+    """The data of an op for the page; lines of the user's code are numbered."""
     graph, box = picture.graph, picture.ops[i]
     row = graph.rows[i]
     text = "" if row.line is None else f"{row.line[0]}:{row.line[1]}"
@@ -393,7 +393,7 @@ def _visible(root: Box) -> list[Box]:
 
 
 def _curve(a: Box, b: Box, route: layout.Route) -> str:
-    """From the bottom of one box to the top of another, through the points of a route; as `curve` in page.html."""
+    """A curve from the bottom of one box to the top of another, through a route; like `curve` in page.html."""
     points = [(a.x + a.width / 2, a.y + a.height), *route, (b.x + b.width / 2, b.y)]
     parts = [f"M{points[0][0]:.0f},{points[0][1]:.0f}"]
     rises = [y1 < y0 - 1 for (_, y0), (_, y1) in pairwise(points)]
@@ -404,7 +404,7 @@ def _curve(a: Box, b: Box, route: layout.Route) -> str:
         reach = (y1 - y0) / 2
         if rises[i]:
             low, high = y0 + 30, y1 - 30
-        elif i + 1 < len(rises) and rises[i + 1]:  # turn from down to up, and from up to down
+        elif i + 1 < len(rises) and rises[i + 1]:  # turn from down to up, or from up to down
             low = high = y1 + 24
         elif i and rises[i - 1]:
             low = high = y0 - 24
@@ -542,10 +542,10 @@ def to_mermaid(tape: Tape, target: Any = None, sources: Any = None) -> str:
 
 
 def _mermaid(*lines: str) -> str:
-    """Whatever is not a letter, a digit or a few harmless signs is written by its number."""
+    """Escape all characters except letters, digits and a few harmless signs by their codes."""
     shown = ["".join(c if c.isalnum() or c in " _.,-:/" else f"#{ord(c)};" for c in line) for line in lines if line]
     return "<br/>".join(shown)
 
 
 _WRITERS = {".svg": to_svg, ".dot": to_dot, ".gv": to_dot, ".mmd": to_mermaid, ".mermaid": to_mermaid}
-"""What writes a tape into a file, by the end of the file's name; other files are pages."""
+"""Functions that write a tape to a file, by file extension; all other files are pages."""

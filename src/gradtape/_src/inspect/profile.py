@@ -1,12 +1,12 @@
-"""`GradientTape(profile=True)` and `tape.profile()`: where the time goes, by op and by line of the user's code.
+"""`GradientTape(profile=True)` and `tape.profile()`: where time is spent, by op and by line of the user's code.
 
-What is measured:
+Two kinds of time are measured:
 
-    forward   the time inside an op's kernel, from its call to its return. Kernels are wrapped while a profiled tape
-              records, so the rest of the library and the user's own Python are not in it; they are in `elsewhere`, the
-              wall time of the recording that no recorded kernel took.
-    backward  the time of one step of the backward pass: an op's rules, un-broadcasting and adding up. A pass that is
-              itself recorded (a second derivative) contains the recording.
+    forward   the time inside an op's kernel, from call to return. Kernels are wrapped while a profiled tape records, so
+              the rest of the library and the user's own Python code are not included; `elsewhere` is the wall time of
+              the recording outside of the kernels of recorded ops.
+    backward  the time of one step of the backward pass: an op's rules, un-broadcasting and accumulation. If the pass is
+              itself recorded (for a second derivative), this includes the recording.
 
 A custom gradient has no kernel, and so no forward time: the ops of its body are measured one by one. Forward mode
 (`jvp`, `hvp`) and the second backward pass of a `hessian` are not measured.
@@ -39,7 +39,7 @@ _now = time.perf_counter_ns
 
 # -- measuring -------------------------------------------------------------------------------------------------------
 class _Clock(threading.local):
-    """The kernel that ran last in this thread, and the time of all of them."""
+    """The kernel that ran last in this thread, and the total time of kernels."""
 
     last: tuple[Any, int, int] | None = None
     total = 0
@@ -47,7 +47,7 @@ class _Clock(threading.local):
 
 _clock = _Clock()
 _lock = forks.lock()
-_measuring: set[int] = set()  # the ids of the profilers whose tapes are recording
+_measuring: set[int] = set()  # ids of the profilers whose tapes record
 
 
 def _measured(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,17 +65,17 @@ def _measured(op: Op, kernel: Callable[..., Any]) -> Callable[..., Any]:
 def _measure(profiler: int, on: bool) -> None:
     """Wrap the kernels when the first profiled tape begins, and unwrap them when the last one ends.
 
-    Doing it twice is the same as once, so that a change that was interrupted can be made again.
+    Calling it twice has no further effect, so that an interrupted change can be repeated.
     """
     with _lock:
         (_measuring.add if on else _measuring.discard)(profiler)
         if _measuring != {profiler} - (set() if on else {profiler}):
-            return  # others measure
+            return  # others still measure
         wrap_kernels("profile", _measured if on else None)
 
 
 class Span(NamedTuple):
-    """One op, forward or backward: from when to when, in nanoseconds of a clock that only runs forward."""
+    """The interval of one op, forward or backward, in nanoseconds of a monotonic clock."""
 
     uid: int  # of the (first) output
     op: str
@@ -92,7 +92,7 @@ class Profiler(Observer):
         self._owners: set[int] = set()
         self.forward: list[Span] = []
         self.backward: list[list[Span]] = []  # of every backward pass
-        self.blocks: list[tuple[int, int]] = []  # when the tape recorded
+        self.blocks: list[tuple[int, int]] = []  # the intervals in which the tape recorded
         self.saved: dict[int, int] = {}
         self.unrecorded = 0  # time in kernels of ops that the tape did not record
         self._began: tuple[int, int] | None = None
@@ -121,7 +121,7 @@ class Profiler(Observer):
             self._taken += end - start
 
     def _new_bytes(self, values: tuple[Any, ...]) -> int:
-        """Bytes that were not saved before and are neither a variable nor watched; as `Row.saved`."""
+        """Bytes that were not saved before and belong neither to variables nor to watched tensors; see `Row.saved`."""
         size = 0
         for value in values:
             if value is not None and value.uid not in self._roots:
@@ -138,7 +138,7 @@ class Profiler(Observer):
         return timer
 
     def times(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Nanoseconds by uid, forward and (all passes together) backward."""
+        """Nanoseconds by uid: forward, and backward in all passes together."""
         forward = {span.uid: span.end - span.start for span in self.forward}
         backward: dict[int, int] = {}
         for spans in self.backward:
@@ -148,14 +148,14 @@ class Profiler(Observer):
 
 
 class _Timer(Observer):
-    """Measures the steps of one backward pass: each one from the end of the step before."""
+    """Measures the steps of one backward pass, each from the end of the previous one."""
 
     __slots__ = ("_started", "_thread", "spans")
 
     def __init__(self, records: list[Any]) -> None:
         for op in {record[0] for record in records}:
             if op.vjps is None and op.vjp_all is None:
-                write_vjps(op)  # once in the life of a program: not part of what this pass costs
+                write_vjps(op)  # happens once in a program: not part of the cost of this pass
         self.spans: list[Span] = []
         self._thread, self._started = threading.get_ident(), _now()
 
@@ -166,9 +166,9 @@ class _Timer(Observer):
         self._started = _now()
 
 
-# -- telling ---------------------------------------------------------------------------------------------------------
+# -- the report ------------------------------------------------------------------------------------------------------
 class ProfileEntry(NamedTuple):
-    """What one kind of op, or one line, took: calls, and nanoseconds."""
+    """The cost of one kind of op, or of one line: calls and nanoseconds."""
 
     what: str
     calls: int
@@ -210,7 +210,7 @@ class Profile(Report):
         self.walks = len(profiler.backward)
         recorded = sum(end - start for start, end in profiler.blocks)
         self.elsewhere = max(0, recorded - self.forward) if profiler.blocks else 0
-        """Nanoseconds of the recording that went to the library, the user's Python and ops that were not recorded."""
+        """Nanoseconds of the recording in the library, the user's Python code and ops that were not recorded."""
         self.by_op = self._entries([(row, row.op) for row in facts.rows])
         self.by_line = self._entries([(row, row.line) for row in facts.rows if row.line is not None])
 

@@ -1,4 +1,4 @@
-"""Reading the user's program: what a value is called, and what the lines around it do to that name."""
+"""Read the user's program: names of values, and what the surrounding lines do with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradtape._src.call_sites import Line, shown_line
 
 # -- names -----------------------------------------------------------------------------------------------------------
 def name_of(value: Any, frame: FrameType | None) -> str | None:
-    """How the code in this frame calls an object: `x`, `self.w`, `weights[0]`, `layers["a"]`."""
+    """The expression for an object in the code of this frame: `x`, `self.w`, `weights[0]`, `layers["a"]`."""
     if frame is None:
         return None
     for scope in (frame.f_locals, frame.f_globals):
@@ -48,7 +48,7 @@ def shown(where: Line | None) -> str:
 
 
 def statement_at(where: Line | None) -> str:
-    """The source of the statement at a line, on one line; empty where the source is not known."""
+    """The source of the statement at a line, in one line; empty if the source is unknown."""
     if where is None:
         return ""
     node = next((s for s in _simple_statements(where[0]) if s.lineno <= where[1] <= (s.end_lineno or 0)), None)
@@ -111,9 +111,9 @@ def _parsed(source: str) -> ast.Module:
         return ast.Module([], [])
 
 
-# -- what happens to a name ------------------------------------------------------------------------------------------
+# -- assignments -----------------------------------------------------------------------------------------------------
 def _trees(frame: FrameType) -> list[tuple[str, ast.AST]]:
-    """The code around a frame: its function or module; in a notebook every cell so far."""
+    """The code around a frame: its function or module; in a notebook, all cells so far."""
     file = frame.f_code.co_filename
     tree: ast.AST = _tree(file)
     if frame.f_code.co_name != "<module>":
@@ -129,7 +129,7 @@ def _trees(frame: FrameType) -> list[tuple[str, ast.AST]]:
 
 
 def assignments(name: str, frame: FrameType | None) -> list[tuple[Line, ast.expr]]:
-    """Every `name = value` (and `name += value`) around a frame; of `weights[0]`, those of `weights`."""
+    """All `name = value` (and `name += value`) around a frame; for `weights[0]`, those of `weights`."""
     if frame is None:
         return []
     base = name.partition("[")[0]
@@ -164,7 +164,7 @@ def mentions(value: ast.expr, name: str) -> bool:
 
 
 def rebinding(name: str, frame: FrameType | None) -> tuple[Line, bool] | None:
-    """Where a name is bound to something made from what it stood for (`x = x + 1`), and whether it was a Variable."""
+    """Where a name is assigned something computed from its old value (`x = x + 1`), and whether that was a Variable."""
     bound = assignments(name, frame)
     was_variable = any(_makes_variable(value) for _, value in bound)
     for where, value in bound:
@@ -174,7 +174,7 @@ def rebinding(name: str, frame: FrameType | None) -> tuple[Line, bool] | None:
 
 
 def made_variable(attribute: str, frame: FrameType | None) -> Iterator[bool]:
-    """Where the file of a frame has `something.attribute = …Variable(…)`: in a class, as a rule."""
+    """Where the file of a frame has `something.attribute = …Variable(…)`, usually in a class."""
     for node in ast.walk(_tree(frame.f_code.co_filename)) if frame is not None else ():
         if isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Attribute) and target.attr == attribute for target in node.targets
@@ -188,7 +188,7 @@ def _makes_variable(value: ast.expr) -> bool:
 
 
 def made_of(target: str, frame: FrameType | None) -> list[str]:
-    """The names that a target is made from, as the assignments around a frame read, directly or through others."""
+    """The names that a target is computed from, in the assignments around a frame, directly or through others."""
     found: list[str] = []
     waiting = [target]
     while waiting and len(found) < 50:
@@ -201,7 +201,7 @@ def made_of(target: str, frame: FrameType | None) -> list[str]:
 
 
 def calls_assigned(name: str, frame: FrameType | None, methods: tuple[str, ...]) -> Iterator[tuple[Line, str]]:
-    """The calls `x.method(...)` of these methods in what is assigned to a name: line and `x.method`."""
+    """The calls `x.method(...)` of these methods in the assignments of a name: line and `x.method`."""
     for where, value in assignments(name, frame):
         for node in ast.walk(value):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
@@ -209,7 +209,7 @@ def calls_assigned(name: str, frame: FrameType | None, methods: tuple[str, ...])
 
 
 def built_from(target: str, source: str, frame: FrameType | None) -> list[str]:
-    """The names between a target and a source, as the assignments around a frame read: z = y + 1, y = x * x -> [y]."""
+    """The names between a target and a source in the assignments around a frame: z = y + 1, y = x * x -> [y]."""
     reached: list[str] = [target]
     between: list[str] = []
     while reached and len(between) < 50:

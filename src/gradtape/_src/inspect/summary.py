@@ -1,4 +1,4 @@
-"""`tape.summary()`: a table of what was recorded."""
+"""`tape.summary()`: a table of the recorded ops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
 
 MAX_ROWS = 40
-"""How many ops a table shows before it is cut in the middle."""
+"""The number of ops from which on a table is cut in the middle."""
 
 
 def summary(tape: Tape, target: Any = None, max_rows: int | None = MAX_ROWS) -> Summary:
@@ -30,7 +30,7 @@ def summary(tape: Tape, target: Any = None, max_rows: int | None = MAX_ROWS) -> 
 
 
 class Summary(Report):
-    """The table of `tape.summary()`; `rows` has its facts."""
+    """The table of `tape.summary()`; `rows` has its data."""
 
     def __init__(self, facts: OpTable, max_rows: int | None) -> None:
         self._facts, self.max_rows = facts, max_rows

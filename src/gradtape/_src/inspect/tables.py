@@ -1,4 +1,4 @@
-"""Tables for terminals and notebooks, and the words for sizes and times."""
+"""Tables for terminals and notebooks, and text for sizes and times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def time_text(ns: float | None) -> str:
 
 
 def line_text(line: Line | None) -> str:
-    """`train.py:12`, or nothing where it is not known."""
+    """`train.py:12`, or nothing if it is unknown."""
     return shown_line(line)
 
 
@@ -43,7 +43,7 @@ def plural(n: int, word: str) -> str:
 
 
 class Column(NamedTuple):
-    """A heading, and on which side the numbers or words stand."""
+    """A heading, and the alignment of its column."""
 
     heading: str
     right: bool = False
@@ -58,7 +58,7 @@ class Table:
         self.title, self.columns, self.rows, self.remarks = title, columns, rows, list(remarks)
 
     def _cut(self, max_rows: int | None) -> tuple[list[Sequence[str]], int, list[Sequence[str]]]:
-        """The first rows, how many are left out, and the last ones."""
+        """The first rows, the number of omitted ones, and the last ones."""
         if max_rows is None or len(self.rows) <= max(max_rows, 2):
             return list(self.rows), 0, []
         head = (max(max_rows, 2) + 1) // 2
@@ -66,7 +66,7 @@ class Table:
         return list(self.rows[:head]), len(self.rows) - head - tail, list(self.rows[len(self.rows) - tail :])
 
     def text(self, max_rows: int | None = None) -> str:
-        """For a terminal: aligned; a long table is cut in the middle."""
+        """The table for a terminal: aligned, and cut in the middle if it is long."""
         head, left_out, tail = self._cut(max_rows)
         shown = [[column.heading for column in self.columns], *head, *tail]
         widths = [max(len(row[i]) for row in shown) for i in range(len(self.columns))]
@@ -85,7 +85,7 @@ class Table:
         return "\n".join(lines)
 
     def html(self, max_rows: int | None = None) -> str:
-        """For a notebook."""
+        """The table for a notebook."""
         head, left_out, tail = self._cut(max_rows)
         parts = [f"<div><strong>{html.escape(self.title)}</strong>"]
         if self.rows:
@@ -110,7 +110,7 @@ def _side(column: Column) -> str:
 
 
 class Report:
-    """What prints as tables in a terminal and in a notebook."""
+    """A report that prints as tables in a terminal and in a notebook."""
 
     max_rows: int | None = None
 
@@ -129,7 +129,7 @@ class Report:
 
 
 def columns_with_facts(columns: Sequence[tuple[Column, list[Any]]]) -> tuple[list[Column], list[list[str]]]:
-    """Leave out the columns that say nothing in any row, and turn columns into rows of text."""
+    """Leave out columns without data in any row, and turn columns into rows of text."""
     kept = [(column, cells) for column, cells in columns if not cells or any(cell not in ("", None) for cell in cells)]
     count = len(kept[0][1]) if kept else 0
     return [column for column, _ in kept], [

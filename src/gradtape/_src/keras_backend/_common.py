@@ -1,6 +1,6 @@
-"""What the op modules share: operands in the dtypes that Keras promotes to, axes and shapes as plain ints.
+"""Functions that the op modules share: operands in the dtypes that Keras promotes to, axes and shapes as plain ints.
 
-The functions of the op modules have Keras's signatures to the letter, and so no annotations: Keras compares them.
+The functions of the op modules have exactly Keras' signatures, and no annotations, because Keras compares them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gradtape._src.tf.arguments import shape_of as shape_of
 from gradtape._src.tf.array import cast as cast
 
 Axes = tuple[int, ...]
-convert_to_tensor = dense  # an op that does not say otherwise computes with all elements
+convert_to_tensor = dense  # ops compute with all elements unless they say otherwise
 
 
 # -- operands --------------------------------------------------------------------------------------------------------
 def constant(value: Any, like: Any) -> Tensor:
-    """Numbers that are known beforehand, in the dtype of a tensor (or in a dtype)."""
+    """Constants in the dtype of a tensor (or in a dtype)."""
     dtype = like.array.dtype if isinstance(like, Tensor) else like
     return wrap(np.asarray(value).astype(dtype))
 
@@ -38,24 +38,24 @@ _TWICE_AS_WIDE = {"int32": "int64", "uint32": "uint64", "float32": "float64", "c
 
 @functools.lru_cache(maxsize=512)
 def _common_dtype(floatx: str, *kinds: Any) -> str:
-    """Keras's promotion (with this default dtype). 64 bits stay 64 bits, which Keras grants to TensorFlow alone."""
+    """Keras' promotion (with this default dtype). 64-bit dtypes remain, which Keras allows only for TensorFlow."""
     found: str = dtypes.result_type(*kinds)
     wider = _TWICE_AS_WIDE.get(found)
     return wider if wider is not None and wider in kinds else found
 
 
 def result_type(*given: Any) -> str:
-    """The dtype that Keras gives a combination of tensors, dtypes and Python's types."""
+    """The dtype that Keras promotes tensors, dtypes and Python types to."""
     return _common_dtype(config.floatx(), *[_kind(g.dtype if isinstance(g, Tensor) else g) for g in given])
 
 
 def _kind(dtype: Any) -> Any:
-    """A dtype's name; Python's int and float, which are weak, as they are."""
+    """The name of a dtype; Python's int and float, which are weakly typed, are returned unchanged."""
     return dtype if dtype is int or dtype is float else standardize_dtype(dtype)
 
 
 def promoted(*values: Any, also: tuple[Any, ...] = ()) -> list[Tensor]:
-    """Operands as tensors of one dtype; Python's numbers take the side of the others."""
+    """Convert operands to tensors of one dtype; Python numbers take the dtype of the others."""
     xs: list[Any] = [x if isinstance(x, (int, float)) else convert_to_tensor(x) for x in values]
     kinds = [getattr(x, "dtype", type(x)) for x in xs]
     if not also and all(kind is kinds[0] for kind in kinds) and isinstance(xs[0], Tensor):
@@ -65,7 +65,7 @@ def promoted(*values: Any, also: tuple[Any, ...] = ()) -> list[Tensor]:
 
 
 def floats(x: Any) -> Tensor:
-    """x in the floating dtype in which Keras computes functions of real numbers."""
+    """Cast x to the floating dtype in which Keras computes real functions."""
     x = convert_to_tensor(x)
     if x.dtype.is_floating or x.dtype.is_complex:
         return x
@@ -73,13 +73,13 @@ def floats(x: Any) -> Tensor:
 
 
 def numbers(x: Any) -> Tensor:
-    """x with booleans as small integers: for ops that compare or count."""
+    """Cast booleans to small integers, for ops that compare or count."""
     x = convert_to_tensor(x)
     return cast(x, "uint8") if x.dtype.is_bool else x
 
 
 def wide(x: Tensor) -> Tensor:
-    """x with few-bit floats as float32: for sums and products that would lose too much."""
+    """Cast low-precision floats to float32, for sums and products that would lose too much."""
     return cast(x, "float32") if x.dtype.is_floating and x.dtype.size < 4 else x
 
 
@@ -89,7 +89,7 @@ def truth(x: Any) -> Tensor:
 
 # -- axes and shapes -------------------------------------------------------------------------------------------------
 def axes_of(axis: Any, rank: int) -> Axes:
-    """An axis argument as non-negative ints; None means all of them."""
+    """Convert an axis argument to non-negative ints; None means all axes."""
     if axis is None:
         return tuple(range(rank))
     given = axis if isinstance(axis, (list, tuple)) else (axis,)
@@ -106,7 +106,7 @@ def flat(x: Tensor) -> Tensor:
 
 
 def move(x: Tensor, source: Sequence[int], destination: Sequence[int]) -> Tensor:
-    """Axes at other places, the rest in order."""
+    """Move axes to other positions; the others keep their order."""
     rank = len(x.array.shape)
     origins, goals = axes_of(tuple(source), rank), axes_of(tuple(destination), rank)
     order = [i for i in range(rank) if i not in origins]
@@ -116,7 +116,7 @@ def move(x: Tensor, source: Sequence[int], destination: Sequence[int]) -> Tensor
 
 
 def gathered_last(x: Tensor, axes: Axes) -> Tensor:
-    """These axes flattened into one, which comes last."""
+    """Flatten these axes into one, which comes last."""
     rank = len(x.array.shape)
     kept = [i for i in range(rank) if i not in axes]
     sizes = x.array.shape
@@ -149,12 +149,12 @@ def cut(x: Tensor, axis: int, start: Any, stop: Any, step: Any = None) -> Tensor
 
 
 def look_up(x: Tensor, indices: Any, axis: int, batch_dims: int = 0) -> Tensor:
-    """Slices along an axis; `indices` are a tensor, or NumPy's where they are known beforehand."""
+    """Take slices along an axis; `indices` are a tensor, or a NumPy array if they are constant."""
     return index.take(x, indices, axis=axis, batch_dims=batch_dims)
 
 
 def counted_from_the_front(indices: Tensor, size: int) -> Tensor:
-    """Indices of which negative ones count from the end, as ones from 0 on."""
+    """Convert negative indices, which count from the end, to non-negative ones."""
     if not indices.dtype.is_integer:
         indices = cast(indices, "int32")
     if indices.dtype.is_unsigned:
@@ -163,7 +163,7 @@ def counted_from_the_front(indices: Tensor, size: int) -> Tensor:
 
 
 def along(x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """take_along_axis, whose other axes broadcast."""
+    """take_along_axis with broadcasting of the other axes."""
     indices = counted_from_the_front(indices, x.array.shape[axis])
     sizes, wanted = list(shape(x)), list(shape(indices))
     common = list(np.broadcast_shapes(kept_dims(tuple(sizes), (axis,)), kept_dims(tuple(wanted), (axis,))))

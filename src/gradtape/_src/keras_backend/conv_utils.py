@@ -1,4 +1,4 @@
-"""The sizes of convolutions, as Keras 2's `conv_utils` computed them: layers of other libraries still call it."""
+"""The sizes of convolutions, computed like Keras 2's `conv_utils`: layers of other libraries still call it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def normalize_tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
 
 
 def normalize_data_format(value: str | None) -> str:
-    """The order of the axes, Keras' default for None."""
+    """The order of the axes; None means Keras' default."""
     import keras
 
     found = (keras.config.image_data_format() if value is None else value).lower()
@@ -45,7 +45,7 @@ def normalize_data_format(value: str | None) -> str:
 
 
 def normalize_padding(value: Any) -> Any:
-    """The name of a padding in lower case; a list or tuple as it is."""
+    """The name of a padding in lower case; a list or tuple unchanged."""
     if isinstance(value, (list, tuple)):
         return value
     found = value.lower()

@@ -1,7 +1,7 @@
-"""Keras' core functions: variables, conversions, control flow, scattering, and shapes without values.
+"""Keras' core functions: variables, conversions, control flow, scattering, and shape inference.
 
-A Keras variable keeps its value in a gradtape `Variable`, so that tapes watch it as it is read. The functions have
-Keras' exact signatures, and so no annotations, because Keras compares them.
+A Keras variable keeps its value in a gradtape `Variable`, so that tapes watch it when it is read. The functions have
+exactly Keras' signatures, and no annotations, because Keras compares them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ remat = customs.recompute_grad
 
 # -- variables -------------------------------------------------------------------------------------------------------
 class Variable(KerasVariable):
-    """A variable of Keras whose value is a gradtape variable: what tapes and optimizers work on."""
+    """A Keras variable whose value is a gradtape variable, which tapes and optimizers use."""
 
     _value: variables.Variable | None
 
@@ -61,15 +61,15 @@ class Variable(KerasVariable):
         super().__init_subclass__(**options)
         _introduce(cls)
 
-    _layout: Any = None  # how `keras.distribution` divides it
+    _layout: Any = None  # how `keras.distribution` shards it
 
     def _initialize(self, value: Any) -> None:
-        if isinstance(value, variables.Variable):  # of a loaded model: it stays the same variable
+        if isinstance(value, variables.Variable):  # from a loaded model: keep the same variable
             self._value = value
             return
         if global_state.get_global_attribute("distribution") is not None:
             value = dense(value)
-            self._shape = self._validate_shape(value.shape)  # which the layout depends on
+            self._shape = self._validate_shape(value.shape)  # the layout depends on it
             self._layout = layout_of_variable(self)
             value = value if self._layout is None else distribute_tensor(value, self._layout)
         elif self._layout is not None:
@@ -89,20 +89,20 @@ class Variable(KerasVariable):
 
     @property
     def value(self) -> Tensor:
-        """The current value, as a tensor with the variable's identity on tapes."""
+        """The current value, as a tensor with the identity of the variable."""
         scope = get_stateless_scope()
         if scope is not None:
             replaced = scope.get_current_value(self)
             if replaced is not None:
                 _will_not_last()
                 return self._maybe_autocast(replaced)
-        if self._value is None:  # made within a stateless scope, and initialized at its end
+        if self._value is None:  # created in a stateless scope, and initialized at its end
             _will_not_last()
             return self._maybe_autocast(self._value_to_be())
         return self._maybe_autocast(variables.read(self._value))
 
     def _value_to_be(self) -> Tensor:
-        """What it will be initialized with; any value of its shape and dtype, where only shapes are inferred."""
+        """The initial value; while only shapes are inferred, any value of its shape and dtype."""
         if in_symbolic_scope():
             return _placeholder(self._shape, self._dtype)
         return dense(self._initializer(self._shape, dtype=self._dtype), self._dtype)
@@ -118,7 +118,7 @@ class Variable(KerasVariable):
         return self._updated("assign_sub", value)
 
     def _updated(self, method: str, change: Any) -> Tensor:
-        """Add or subtract in the memory the variable has, where Keras' way round would give the same."""
+        """Add or subtract in place, if Keras' own way would give the same result."""
         variable = self._value
         if (
             variable is not None
@@ -150,7 +150,7 @@ def _will_not_last() -> None:
 
 
 def _introduce(cls: type) -> None:
-    """Let ops accept variables of this class as tensors, and tapes accept them as variables."""
+    """Make ops accept variables of this class as tensors, and tapes as variables."""
     register_converter(cls, lambda keras_variable: keras_variable.value)
     variables.register_wrapper(cls, _variable_of)
 
@@ -186,7 +186,7 @@ def dtype_of(dtype: Any) -> DType:
 
 
 SPARSE = (SparseTensor, IndexedSlices)
-"""What takes no memory for its zeros."""
+"""Types that store no zeros."""
 _HOLDERS = (KerasVariable, variables.Variable, *SPARSE)
 
 
@@ -217,7 +217,7 @@ def _as_dtype(x: Tensor, wanted: DType) -> Tensor:
 
 
 def _from_plain(x: Any, dtype: Any) -> Tensor:
-    """A tensor of Python's and NumPy's values, in the dtype that Keras infers for them."""
+    """Convert Python and NumPy values to a tensor, in the dtype that Keras infers."""
     if isinstance(x, (list, tuple)):
         leaves = tree.flatten(x)
         if any(isinstance(leaf, (Tensor, *_HOLDERS)) for leaf in leaves):
@@ -276,7 +276,7 @@ def cast(x, dtype):
 
 
 def of_values(function: Callable[[Any], Any], x: Any) -> Any:
-    """A function of a tensor, or of the values alone if it is sparse."""
+    """Apply a function to a tensor, or only to the values of a sparse one."""
     if isinstance(x, SparseTensor):
         return SparseTensor(x.indices, function(x.values), x.dense_shape)
     return map_values(lambda rows: function(dense(rows)), x) if isinstance(x, IndexedSlices) else function(x)
@@ -286,29 +286,30 @@ def random_seed_dtype():
     return "uint32"
 
 
-# -- shapes without values -------------------------------------------------------------------------------------------
+# -- shape inference ---------------------------------------------------------------------------------------------------
 _SIZES = (((7, 83), (11, 89)), ((83, 83), (89, 89)), ((24, 24), (48, 48)), ((2, 3), (3, 5)), ((840, 840), (1680, 1680)))
-"""What stands for unknown dimensions, in pairs: for the first axis and for the others. A code runs with both of a pair,
-and what differs in the results depends on what is unknown. Small for a batch, room for windows and crops elsewhere;
-all of one size, for code in which they have to agree; with many divisors, for code that splits; smaller than tables."""
+"""Sizes for unknown dimensions, in pairs: for the first axis and for the others. Code runs with both sizes of a pair,
+and sizes that differ in the results are unknown. Small ones for a batch, with room for windows and crops elsewhere; all
+the same, for code in which they have to agree; with many divisors, for code that splits; smaller than tables.
+"""
 
 
 def compute_output_spec(fn, *args, **kwargs):
-    """The shapes and dtypes of the results of a function, for symbolic arguments.
+    """Infer the shapes and dtypes of a function's results from symbolic arguments.
 
-    The function is traced, as for a program that never runs: no variable changes, nothing is printed or drawn, and
-    compiled functions in it are a part of the trace. Code that cannot be traced for unknown dimensions is traced for
-    two sizes of each; code that looks at values runs on zeros of these sizes.
+    The function is traced into a program that never runs: no variable changes, nothing is printed or drawn, and
+    compiled functions in it are part of the trace. Code that cannot be traced with unknown dimensions is traced for two
+    sizes of each; code that reads values runs on zeros with these sizes.
     """
     given = [x for x in tree.flatten((args, kwargs)) if isinstance(x, KerasTensor)]
     unknown = any(None in x.shape for x in given)
-    texts = any(x.dtype == "string" for x in given)  # how many words they have is unknown
+    texts = any(x.dtype == "string" for x in given)  # their number of words is unknown
     traced = not any(x.sparse for x in given)
     failure = None
     if traced and unknown:
         try:
             return _run_symbolically(fn, args, kwargs, _traced_argument, None)
-        except Exception as error:  # other errors of the function are raised below, for known sizes
+        except Exception as error:  # errors of the function itself are raised below, for known sizes
             if is_interrupt(error):
                 raise
     for stand_in in (_traced_argument, _zeros) if traced else (_zeros,):
@@ -337,7 +338,7 @@ def _add_multiples(sizes: list[Any], error: Exception) -> None:
 
 
 def _rebuildable(error: Any) -> Exception:
-    """An error of TensorFlow's classes, which Keras can make again from a longer message alone, as it does."""
+    """An error that Keras can create from a message alone, as it does to extend messages."""
     if not isinstance(error, OpError):
         return error
     kind = type(error)
@@ -353,7 +354,7 @@ def _rebuildable(error: Any) -> Exception:
 def _run_symbolically(
     fn: Callable[..., Any], args: Any, kwargs: Any, stand_in: Callable[[Any, Any], Any], sizes: tuple[int, int] | None
 ) -> Any:
-    """What the function gives, with these sizes for unknown dimensions; None: with dimensions that have no number."""
+    """The results of a function with these sizes for unknown dimensions; None: with symbolic dimensions."""
     graph = Graph("scratch_graph") if stand_in is _traced_argument else None
     if graph is not None:
         graph.polymorphic = sizes is None
@@ -386,13 +387,13 @@ def _run_symbolically(
     except BaseException as error:  # a signal may have come before the end of one of Keras' scopes
         for name, scope in scopes.items():
             global_state.set_global_attribute(name, scope)
-        if isinstance(error, NeedsEagerError):  # there is nothing to run here
+        if isinstance(error, NeedsEagerError):  # eager execution is impossible here
             raise error.reason from None
         raise
 
 
 def _texts(shape: Any, sizes: tuple[int, int] | None) -> Tensor:
-    """Texts to stand in for others, in a trace too: their shape has to be known, and they have many words."""
+    """Example strings, also in a trace, with known shapes and many words."""
     if sizes is None:
         raise TypeError("An op on strings cannot be part of a compiled program: XLA supports only numbers.")
     known = [sizes[min(axis, 1)] if n is None else n for axis, n in enumerate(shape)]
@@ -406,7 +407,7 @@ def _traced_argument(shape: tuple[Any, ...], dtype: Any) -> Tensor:
 
 
 def _zeros(shape: Any, dtype: Any) -> Tensor:
-    """Zeros that take the memory of one element: read only, as all tensors are."""
+    """Zeros that take the memory of one element; read-only, like all tensors."""
     return wrap(np.broadcast_to(np.zeros((), dtype_of(dtype).numpy_dtype), shape))
 
 
@@ -430,9 +431,9 @@ def _merged_spec(x: Any, y: Any) -> Any:
 
 
 # -- control flow ----------------------------------------------------------------------------------------------------
-# Python runs branches and loops; if a symbolic value decides, or is carried, they become part of the program.
+# Python runs branches and loops; if a symbolic value controls or enters them, they become part of the program.
 def is_traced(*structures: Any) -> bool:
-    """Whether a step is being traced, and some value here is symbolic."""
+    """Whether a step is being traced and one of these values is symbolic."""
     return current_graph() is not None and not all(is_known(leaf) for leaf in tree.flatten(structures))
 
 
@@ -454,7 +455,7 @@ def switch(index, branches, *operands):
 
 
 def _staged() -> Any:
-    from gradtape._src.graph import control_flow as staged  # JAX comes with it
+    from gradtape._src.graph import control_flow as staged  # imports JAX
 
     return staged
 
@@ -510,7 +511,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
     for i in reversed(steps) if reverse else steps:
         x = tree.pack_sequence_as(xs, [column[i] for column in columns]) if columns else None
         carry, results[i] = f(carry, x)
-    if results and results[0] is None:  # nothing is collected: zeros, as Keras' other eager backends have it
+    if results and results[0] is None:  # nothing is collected: zeros, as in Keras' other eager backends
         results = [tree.map_structure(arrays.zeros_like, carry)] * len(results)
     return carry, tree.map_structure(lambda *rows: arrays.stack(rows), *results)
 
@@ -532,7 +533,7 @@ def _looped(f: Any, init: Any, xs: Any, rows: list[Tensor], length: int, reverse
 
 
 def associative_scan(f, elems, reverse=False, axis=0):
-    """All partial combinations, in as many calls of `f` as the length has binary digits."""
+    """Combine all prefixes, with as many calls of `f` as the length has binary digits."""
     if not callable(f):
         raise TypeError(f"`f` should be a callable. Received: f={f}")
     leaves = [dense(leaf) for leaf in tree.flatten(elems)]
@@ -624,7 +625,7 @@ def slice_update(inputs, start_indices, updates):
 
 
 def _coordinates(starts: Any, sizes: Any, shape: Any) -> Tensor:
-    """Where the elements of a part are whose beginning only the program knows, moved so that it lies within."""
+    """The coordinates of a slice with a start that only the program knows, moved inside the tensor."""
     sizes = [whole if size < 0 else size for size, whole in zip(sizes, shape, strict=True)]
     most = np.subtract(shape, sizes).astype("int32")
     within = elementwise.maximum(dense(starts, "int32"), wrap(np.zeros_like(most)))
@@ -637,7 +638,7 @@ def _integers(values: Any) -> list[int]:
 
 
 def _region(starts: Any, sizes: Any, shape: Any) -> tuple[builtins.slice, ...]:
-    """The part of a tensor that begins here, moved so that it lies within."""
+    """The index of a slice, moved inside the tensor."""
     ends = [start + size if size >= 0 else whole for start, size, whole in zip(starts, sizes, shape, strict=True)]
     over = [max(0, end - whole) for end, whole in zip(ends, shape, strict=True)]
     return tuple(builtins.slice(max(0, start - o), end - o) for start, end, o in zip(starts, ends, over, strict=True))

@@ -1,4 +1,4 @@
-"""Datasets of `tf.data` as the data of Keras' models."""
+"""Datasets of `tf.data` as data for Keras models."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gradtape._src.data.dataset import Dataset
 
 
 class DatasetAdapter(DataAdapter):
-    """The elements of a dataset, which are batches."""
+    """Adapts a dataset whose elements are batches."""
 
     def __init__(self, dataset: Any, class_weight: Any = None, distribution: Any = None) -> None:
         self._dataset = dataset if class_weight is None else _weighted(dataset, class_weight)
 
     def get_numpy_iterator(self) -> Iterator[Any]:
-        """The batches, as tensors: the trainer takes these as they are."""
+        """The batches as tensors, which the trainer takes."""
         return iter(self._dataset)
 
     @property
@@ -44,7 +44,7 @@ class DatasetAdapter(DataAdapter):
 
 
 def _weighted(dataset: Dataset, class_weight: Any) -> Dataset:
-    """Batches with a weight for each sample, by its class."""
+    """Add a weight for each sample, by its class, to the batches of a dataset."""
 
     def with_weights(*data: Any) -> Any:
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)

@@ -1,4 +1,4 @@
-"""Keras' distribution interface: meshes of JAX's devices, over which XLA divides arrays and programs."""
+"""Keras' distribution interface: meshes of JAX devices, over which XLA shards arrays and programs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def process_id() -> int:
 
 
 def initialize(job_addresses: Any, num_processes: Any, process_id: Any) -> None:
-    """Connect this process with others; meshes then have the devices of all of them.
+    """Connect this process to others; meshes then have the devices of all of them.
 
-    `job_addresses` is the address of the first process, or those of all of them, with commas between them.
+    `job_addresses` is the address of the first process, or the addresses of all of them, separated by commas.
     """
     addresses = [each.strip() for each in (job_addresses or "").split(",") if each.strip()]
     count = len(addresses) if num_processes is None else int(num_processes)
@@ -54,9 +54,9 @@ def initialize(job_addresses: Any, num_processes: Any, process_id: Any) -> None:
 
 
 def distribute_tensor(tensor: Any, layout: Any) -> Tensor:
-    """A tensor divided over the devices of a mesh; in a function, XLA is told to divide it so.
+    """Shard a tensor over the devices of a mesh; in a function, XLA is told to shard it.
 
-    Of several processes the first one says its value: initial values of weights are drawn by each of them.
+    With several processes, the value of the first one is used: each of them draws initial values of weights.
     """
     found = convert(tensor)
     if processes.count() > 1 and isinstance(found.array, np.ndarray):
@@ -65,7 +65,7 @@ def distribute_tensor(tensor: Any, layout: Any) -> Tensor:
 
 
 def divided(tensor: Tensor, layout: Any) -> Tensor:
-    """A tensor divided over the devices of a mesh. Of several processes all have its value."""
+    """Shard a tensor over the devices of a mesh. With several processes, all of them have its value."""
     sharding = getattr(layout, "backend_layout", layout)
     current = getattr(tensor.array, "sharding", None)
     if current is not None and current.is_equivalent_to(sharding, len(tensor.array.shape)):
@@ -78,8 +78,8 @@ distribute_value = distribute_tensor
 
 
 def distribute_batch(tensor: Tensor) -> Tensor:
-    """A part of a batch in the layout that the active distribution has for data; whole copies where it cannot be
-    divided evenly. Of several processes each has its own rows, and the batch is all of them.
+    """Shard a part of a batch in the layout of the active distribution for data; replicate it if it does not divide
+    evenly. With several processes, each has its own rows, and the batch consists of all of them.
     """
     distribution = global_state.get_global_attribute("distribution")
     if distribution is None or not isinstance(tensor, Tensor):
@@ -109,7 +109,7 @@ def _of_all_processes(tensor: Tensor, sharding: Any) -> Tensor:
 
 
 def layout_of_variable(variable: Any) -> Any:
-    """The layout that the active distribution has for a new variable, or None."""
+    """The layout of the active distribution for a new variable, or None."""
     distribution = global_state.get_global_attribute("distribution")
     return None if distribution is None else distribution.get_variable_layout(variable)
 

@@ -1,4 +1,4 @@
-"""What `fit`, `evaluate` and `predict` run on batches: a step as it is written, or a program compiled from it."""
+"""How `fit`, `evaluate` and `predict` run steps: eagerly, or as compiled programs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Step = Callable[[Any], Any]
 
 
 class EagerSteps:
-    """A function of the batches that one execution takes, which runs the step for one after the other.
+    """A function of the batches of one execution, which runs the step on one after the other.
 
-    The result is that of the last step or, with `all_results`, of all of them along their first axis.
+    The result is that of the last step or, with `all_results`, the results of all steps along their first axis.
     """
 
     def __init__(self, step: Step, all_results: bool = False) -> None:
@@ -42,15 +42,15 @@ class EagerSteps:
 
 
 _MOST_IN_A_ROW = 8
-"""How many replicated steps one program has: the time to compile it grows with them."""
+"""The number of replicated steps in one program, whose compile time grows with it."""
 
 
 class CompiledSteps(EagerSteps):
-    """The same with programs: one for each kind of batch, and one for several that are alike, with a loop inside.
+    """Like `EagerSteps`, with programs: one for each signature of a batch, and one with a loop for several equal ones.
 
-    A step that reads values while it is traced runs eagerly from then on, and the reason is logged once. Sparse and
-    ragged batches, of which each has another number of values and would need a program of its own, run eagerly too,
-    and so do batches of texts.
+    If a step reads values while it is traced, it runs eagerly from then on, and the reason is logged once. Sparse and
+    ragged batches, each of which has a different number of values and would need its own program, run eagerly as well,
+    and so do batches of strings.
     """
 
     def __init__(self, step: Step, all_results: bool = False) -> None:
@@ -80,7 +80,7 @@ class CompiledSteps(EagerSteps):
             reason = _plain_text(error)
         else:
             return program.run(tensors, variables)
-        results = super().__call__(batches)  # raises what is wrong with the step in any case
+        results = super().__call__(batches)  # raises the error of the step in any case
         self._cannot = True
         logger().warning(
             "%s runs eagerly, because it could not be compiled (`compile(run_eagerly=True)` does the same): %s",
@@ -94,14 +94,14 @@ class CompiledSteps(EagerSteps):
         return found is not None and bool(found(batches))
 
     def _in_a_row(self, *batches: Any) -> Any:
-        """A step for each batch, one after the other: devices exchange values between them, which a loop cannot do."""
+        """Run a step for each batch without a loop: devices exchange values between steps, which a loop cannot do."""
         results = [self._step(batch) for batch in batches]
         if not self._all_results:
             return results[-1]
         return tree.map_structure(lambda *leaves: arrays.concat([dense(leaf) for leaf in leaves], 0), *results)
 
     def _loop(self, *batches: Any) -> Any:
-        """A step for each batch, as a loop of the program."""
+        """Run a step for each batch, in a loop of the program."""
         from gradtape._src.graph.control_flow import scan
 
         structure = None
@@ -126,14 +126,14 @@ class CompiledSteps(EagerSteps):
 
 
 def as_tensor(leaf: Any) -> Any:
-    """A part of a batch as a tensor."""
+    """Convert a part of a batch to a tensor."""
     if leaf is None or isinstance(leaf, (Tensor, RaggedTensor)):
         return leaf
     return as_sparse_tensor(leaf) if is_sparse_data(leaf) else distribute_batch(convert_to_tensor(leaf))
 
 
 def _as_argument(leaf: Any) -> Any:
-    """The same for a program, which has used it before the next batch is made: nothing is copied."""
+    """Convert a part of a batch without a copy: the program has used it before the next batch is made."""
     plain = type(leaf) is ndarray and leaf.dtype.kind in "fiub" and leaf.flags.c_contiguous
     return distribute_batch(wrap(leaf)) if plain else as_tensor(leaf)
 
@@ -149,5 +149,5 @@ def _are_alike(batches: Sequence[Any]) -> bool:
 
 
 def concatenated(parts: Sequence[Any]) -> Any:
-    """The results for batches one after the other, in the structure of one of them."""
+    """Concatenate the results for several batches, in their structure."""
     return tree.map_structure(lambda *leaves: np.concatenate([convert_to_numpy(leaf) for leaf in leaves]), *parts)

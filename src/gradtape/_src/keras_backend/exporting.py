@@ -1,4 +1,4 @@
-"""Exporting of Keras models as SavedModels: `model.export` and `keras.export.ExportArchive`."""
+"""Export of Keras models as SavedModels: `model.export` and `keras.export.ExportArchive`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FUNCTIONS = (Function, BoundFunction, RestoredFunction)
 
 
 class _Root:
-    """What is saved: variables and endpoints are attributes."""
+    """The object that is saved: variables and endpoints are its attributes."""
 
     def _trackable_children(self) -> dict[str, Any]:
         return attributes_of(self)
@@ -45,19 +45,19 @@ class ExportArchive:
 
     @property
     def variables(self) -> list[Any]:
-        """The variables of what is tracked."""
+        """The variables of the tracked objects."""
         found: list[Any] = vars(self._root)["variables"]
         return found
 
     @property
     def trainable_variables(self) -> list[Any]:
-        """The trainable ones of them."""
+        """The trainable variables of the tracked objects."""
         found: list[Any] = vars(self._root)["trainable_variables"]
         return found
 
     @property
     def non_trainable_variables(self) -> list[Any]:
-        """The others."""
+        """The other variables of the tracked objects."""
         found: list[Any] = vars(self._root)["non_trainable_variables"]
         return found
 
@@ -77,7 +77,7 @@ class ExportArchive:
         self._tracked.append(resource)
 
     def add_endpoint(self, name: str, fn: Any, input_signature: Any = None, **kwargs: Any) -> Any:
-        """Add a function under a name: a `tf.function` that was called, or any function with its input_signature."""
+        """Add a function under a name: a `tf.function` that was called, or any function with an input_signature."""
         if name in self._endpoint_names:
             raise ValueError(f"Endpoint name '{name}' is already taken.")
         if "jax2tf_kwargs" in kwargs or "is_static" in kwargs:
@@ -116,7 +116,7 @@ class ExportArchive:
         return self.add_endpoint(name, resource.__call__, input_signature, **kwargs)
 
     def add_variable_collection(self, name: str, variables: Any) -> None:
-        """Save variables as a list under a name."""
+        """Save a list of variables under a name."""
         if not isinstance(variables, (list, tuple, set)):
             raise ValueError(
                 f"Expected `variables` to be a list/tuple/set. Received instead object of type '{type(variables)}'."
@@ -150,7 +150,7 @@ class ExportArchive:
         return _concrete_functions(vars(self._root)[name])[0]
 
     def _resources(self) -> Iterator[Any]:
-        """The tables and assets below what is tracked."""
+        """The tables and assets of the tracked objects."""
         for root in self._tracked:
             for each in objects_below(root):
                 if isinstance(unwrapped(each.value), (LookupInterface, Asset)):

@@ -23,7 +23,7 @@ __all__ = ["DenseFeatures", "SequenceFeatures"]
 
 
 class _FeatureLayer(keras.layers.Layer):
-    """A layer of columns, which has their variables."""
+    """A layer with feature columns and their variables."""
 
     _kind: type = object
     _complaint = ""
@@ -32,13 +32,13 @@ class _FeatureLayer(keras.layers.Layer):
         self, feature_columns: Iterable[Any], trainable: bool = True, name: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(name=name, trainable=trainable, autocast=False, **kwargs)
-        self._convert_input_args = False  # features are texts and sparse tensors too
+        self._convert_input_args = False  # features include strings and sparse tensors
         self._allow_non_tensor_positional_args = True
         self._feature_columns = normalized(feature_columns, self._kind, self._complaint)
         self._state_manager = StateManager(self._make, trainable)
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables of the columns."""
+        """Create the variables of the columns."""
         for column in self._feature_columns:
             column.create_state(self._state_manager)
         self.built = True
@@ -56,20 +56,20 @@ class _FeatureLayer(keras.layers.Layer):
             raise ValueError(f"We expected a dictionary here. Instead we got: {features}")
 
     def get_config(self) -> dict[str, Any]:
-        """The columns, as dictionaries."""
+        """The columns as dictionaries."""
         columns = [serialize_feature_column(column) for column in self._feature_columns]
         return {"name": self.name, "trainable": self.trainable, "feature_columns": columns}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], custom_objects: Any = None) -> Any:
-        """The layer of a configuration."""
+        """Create a layer from its configuration."""
         known: dict[str, Any] = {}
         columns = [deserialize_feature_column(each, custom_objects, known) for each in config["feature_columns"]]
         return cls(**{**config, "feature_columns": columns})
 
 
 class DenseFeatures(_FeatureLayer):
-    """The tensors of dense columns side by side, in the order of their names.
+    """The tensors of dense columns, concatenated in the order of their names.
 
     Args:
       feature_columns: Dense columns of `tf.feature_column`.
@@ -84,7 +84,7 @@ class DenseFeatures(_FeatureLayer):
     )
 
     def call(self, features: Mapping[str, Any], cols_to_output_tensors: Any = None, training: Any = None) -> Any:
-        """The tensor of a batch of features, which are given by their keys."""
+        """The tensor for a batch of features, which are given by key."""
         self._refuse_other(features)
         tf, cache, found = api(), FeatureTransformationCache(features), []
         for column in self._feature_columns:
@@ -97,7 +97,7 @@ class DenseFeatures(_FeatureLayer):
 
 
 class SequenceFeatures(_FeatureLayer):
-    """The sequences of columns side by side, and their lengths.
+    """The sequences of columns, concatenated, and their lengths.
 
     Args:
       feature_columns: Sequence columns of `tf.feature_column`, or embeddings and indicators of them.
@@ -109,7 +109,7 @@ class SequenceFeatures(_FeatureLayer):
     _complaint = "Items of feature_columns must be a SequenceDenseColumn."
 
     def call(self, features: Mapping[str, Any], training: Any = None) -> Any:
-        """The tensor [batch, steps, elements] of a batch of features, and the lengths of its sequences."""
+        """The tensor [batch, steps, elements] for a batch of features, and the lengths of its sequences."""
         self._refuse_other(features)
         tf, cache, found, lengths = api(), FeatureTransformationCache(features), [], []
         for column in self._feature_columns:

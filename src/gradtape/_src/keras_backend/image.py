@@ -45,7 +45,7 @@ SCALE_AND_TRANSLATE_METHODS = {
 }
 
 
-# -- what the arguments must be --------------------------------------------------------------------------------------
+# -- validation ------------------------------------------------------------------------------------------------------
 def _one_of(name, value, allowed):
     if value not in allowed:
         raise ValueError(
@@ -64,7 +64,7 @@ def _images(images):
 
 
 def _as_batch(function, images, data_format):
-    """A function of [batch, height, width, channels] on one image or many, in either format."""
+    """Apply a function of [batch, height, width, channels] to one image or many, in either format."""
     single = len(sizes_of(images)) == 3
     images = expand(images, 0) if single else images
     second = data_format == "channels_first"
@@ -136,7 +136,7 @@ def hsv_to_rgb(images, data_format=None):
     return ops.stack(red, green, blue, axis=axis)
 
 
-# -- resizing: a weighted sum along each axis of space ---------------------------------------------------------------
+# -- resizing: a weighted sum along each spatial axis ----------------------------------------------------------------
 def resize(
     images,
     size,
@@ -174,7 +174,7 @@ def resize(
 
 
 def _fitting(sizes, goal):
-    """The largest (height, width) inside `sizes`, and the smallest around it, with the goal's aspect ratio."""
+    """The largest (height, width) inside `sizes`, and the smallest one around it, with the goal's aspect ratio."""
     (height, width), (rows, columns) = sizes, goal
     by_width, by_height = int(width * rows / columns), int(height * columns / rows)
     inside = (max(min(height, by_width), 1), max(min(width, by_height), 1))
@@ -240,7 +240,7 @@ _KERNELS = {
 
 
 def _weights(size, count, scale, shift, kernel, antialias):
-    """[size, count]: how much each place of an axis counts for each of the `count` places it is resampled to."""
+    """[size, count]: the weight of each position of an axis for each of the `count` resampled positions."""
     step = 1 / scale
     width = math.maximum(step, 1) if antialias else knp.ones_like(step)
     places = (constant(np.arange(count) + 0.5, step) - shift) * step - 0.5
@@ -254,7 +254,7 @@ def _weights(size, count, scale, shift, kernel, antialias):
 
 
 def _resampled(images, pairs, scales, shifts, kernel, antialias):
-    """Each axis of `pairs` (axis, new size) resampled; integers are rounded, and stay within their range."""
+    """Resample each axis of `pairs` (axis, new size); integers are rounded and clipped to their range."""
     if not pairs:
         return images
     result = wide(images) if images.dtype.is_floating else cast(images, "float32")
@@ -276,9 +276,9 @@ def scale_and_translate(images, output_shape, scale, translation, spatial_dims, 
     return _resampled(images, pairs, scales, shifts, _KERNELS[method], antialias)
 
 
-# -- looking images up at coordinates --------------------------------------------------------------------------------
+# -- sampling at coordinates -----------------------------------------------------------------------------------------
 def _mirrored(place, size):
-    """A triangular wave over the places, which turns around at the first and at the last."""
+    """Reflect positions at the first and the last one, as a triangle wave."""
     if size == 1:
         return place * 0
     return math.absolute(math.mod(place + (size - 1), 2 * (size - 1)) - (size - 1))
@@ -294,7 +294,7 @@ _FIXED = {
 
 
 def _neighbours(coordinate, order):
-    """The places beside a coordinate, and how much each counts."""
+    """The positions next to a coordinate, and their weights."""
     if order == 0:
         place = math.floor(coordinate + 0.5) if coordinate.dtype.is_floating else coordinate
         return [(cast(place, "int32"), None)]
@@ -304,7 +304,7 @@ def _neighbours(coordinate, order):
 
 
 def _sampled(values, coordinates, order, fill_mode, fill_value):
-    """Values [batch, *space, channels] at coordinates, one [batch, points] for each axis of space."""
+    """Sample values [batch, *space, channels] at coordinates, [batch, points] for each spatial axis."""
     batch, *space, channels = sizes_of(values)
     rows = ops.reshape(values, shape=(batch, pymath.prod(space), channels))
     fix = _FIXED[fill_mode]
@@ -363,7 +363,7 @@ def _grid(height, width, like):
 
 
 def _projected(images, transforms, interpolation, fill_mode, fill_value):
-    """Each pixel (x, y) of [batch, height, width, channels] from where its row of eight numbers says."""
+    """Sample each pixel (x, y) of [batch, height, width, channels] at the projection of its row of eight numbers."""
     batch, height, width, channels = sizes_of(images)
     x, y = _grid(height, width, transforms)
     transforms = broadcast(transforms, (batch, 8))
@@ -424,7 +424,7 @@ def perspective_transform(images, start_points, end_points, interpolation="bilin
 
 
 def compute_homography_matrix(start_points, end_points):
-    """The eight numbers of the projection that takes each end point to its start point: two equations for each."""
+    """The eight numbers of the projection that maps end points to start points: two equations for each."""
     start_points, end_points = promoted(start_points, end_points, also=(float,))
     wanted = start_points.dtype
     start_x, start_y = ops.unstack(wide(start_points), axis=2)
@@ -446,7 +446,7 @@ def elastic_transform(
     seed=None,
     data_format=None,
 ):
-    """Every pixel from a place nearby: the way there is smoothed noise."""
+    """Sample every pixel at a nearby position: displacements are smoothed noise."""
     data_format = backend.standardize_data_format(data_format)
     _one_of("interpolation", interpolation, AFFINE_TRANSFORM_INTERPOLATIONS)
     _one_of("fill_mode", fill_mode, AFFINE_TRANSFORM_FILL_MODES)
@@ -491,7 +491,7 @@ def gaussian_blur(images, kernel_size=(3, 3), sigma=(1.0, 1.0), data_format=None
 
 
 def sobel_edges(images, data_format=None):
-    """The slopes down and across, on a new last axis."""
+    """The vertical and horizontal gradients, along a new last axis."""
     images = convert_to_tensor(images)
     if data_format != "channels_first":
         return tfimage.sobel_edges(images)

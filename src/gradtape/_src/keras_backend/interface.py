@@ -51,11 +51,11 @@ from gradtape._src.tensor import Tensor
 
 random = randomness
 tensorflow_types = SimpleNamespace(available=True, TensorShape=TensorShape, DType=DType, TypeSpec=())
-"""What may stand in the configuration of a layer, besides tensors."""
+"""Types that may occur in the configuration of a layer, besides tensors."""
 
 
 class _Namespace:
-    """The names of a module, and some more."""
+    """The names of a module, and some others."""
 
     def __init__(self, root: ModuleType) -> None:
         self._root = root
@@ -65,20 +65,20 @@ class _Namespace:
 
 
 class AvailableTensorFlow(_Namespace):
-    """gradtape, for code of Keras that looks whether TensorFlow is installed before it uses it."""
+    """gradtape, for code of Keras that checks whether TensorFlow is installed."""
 
     available = True
 
 
 class BackendAsTensorFlow(_Namespace):
-    """Keras' backend, for layers that do more where its name is TensorFlow's: ragged and sparse results."""
+    """Keras' backend, for layers that do more if its name is TensorFlow's: ragged and sparse results."""
 
     def backend(self) -> str:
         return "tensorflow"
 
 
 class TensorFlowBackend(_Namespace):
-    """This backend, where layers import that of TensorFlow: it has TensorFlow's ops for counting."""
+    """This backend, for layers that import TensorFlow's: it has TensorFlow's ops for counting."""
 
     def __init__(self, root: ModuleType) -> None:
         super().__init__(root)
@@ -86,7 +86,7 @@ class TensorFlowBackend(_Namespace):
 
 
 class LegacyTensorFlow(_Namespace):
-    """The part of TensorFlow that the legacy functions of `keras.backend` need: public names, and some private ones."""
+    """The part of TensorFlow that the legacy functions of `keras.backend` use: public names, and some private ones."""
 
     __internal__ = SimpleNamespace(
         EagerTensor=Tensor,

@@ -1,4 +1,4 @@
-"""What Keras' dataset utilities call of `tf.data`; loaded before the rest of Keras can be imported."""
+"""The functions of `tf.data` that Keras' dataset utilities call; imported before the rest of Keras."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def is_dataset(x: Any) -> bool:
 
 
 def labels_to_dataset(labels: Any, label_mode: str, num_classes: int) -> Dataset:
-    """Labels as elements: one number each, or for classes a row with a single one in it."""
+    """Labels as elements: one number each, or one-hot rows for classes."""
     dataset = Dataset.from_tensor_slices(labels)
     if label_mode == "binary":
         return dataset.map(lambda label: expand_dims(cast(label, "float32"), axis=-1))

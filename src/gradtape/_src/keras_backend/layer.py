@@ -10,17 +10,17 @@ from gradtape._src.shape import TensorSpec
 from gradtape._src.variable import Variable, unwrapped
 
 _KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_variables", "_non_trainable_variables"})
-"""Lists in which Keras collects the variables and layers of a layer's attributes."""
+"""Lists in which Keras collects the variables and layers of a layer."""
 
 
 class Layer:
-    """Names the variables and layers of a Keras layer for checkpoints."""
+    """Tells checkpoints the names of a Keras layer's variables and layers."""
 
     def _trackable_children(self) -> dict[str, Any]:
-        """The attributes that hold variables and layers, and the variables that no attribute holds.
+        """The attributes with variables and layers, and the variables that no attribute contains.
 
-        The names are those that Keras with TensorFlow writes. Layers in lists and dicts belong to it as well, which
-        are left out there, silently.
+        The names are those that Keras with TensorFlow writes. They include layers in lists and dicts, which TensorFlow
+        silently leaves out.
         """
         parts = {name: part for name, part in vars(self).items() if name not in _KERAS_OWN and _holds_state(part)}
         named = {id(unwrapped(leaf)) for part in parts.values() for leaf in _leaves(part)}
@@ -33,7 +33,7 @@ class Layer:
 
     @property
     def _default_save_signature(self) -> Any:
-        """What `tf.saved_model.save` of a model takes as its signature, where none is given."""
+        """The default signature for `tf.saved_model.save` of a model."""
         from keras.src import tree
         from keras.src.models.functional import Functional
         from keras.src.models.model import Model

@@ -45,12 +45,12 @@ def pinv(x, rcond=None):
 
 
 def _relative_cut(x):
-    """Singular values below this part of the largest count as zero."""
+    """The relative tolerance below which singular values count as zero."""
     return float(ml_dtypes.finfo(x.array.dtype).eps) * max(sizes_of(x)[-2:])
 
 
 def _columns(function, a, b):
-    """A function of a matrix and columns, given columns or one vector."""
+    """Apply a function of a matrix and columns to columns or to a vector."""
     a, b = promoted(a, b, also=(float,))
     if len(sizes_of(b)) != len(sizes_of(a)) - 1:
         return function(a, b)
@@ -105,7 +105,7 @@ def svd(x, full_matrices=True, compute_uv=True):
 
 
 def lu_factor(a):
-    """Gaussian elimination with rows exchanged: L below the diagonal, U on and above it, and which row came up."""
+    """LU decomposition with row exchanges: L below the diagonal, U on and above it, and the row of each pivot."""
     a = floats(a)
     *lead, rows, columns = sizes_of(a)
     matrix_axis, places = len(lead), np.arange(rows)
@@ -202,7 +202,7 @@ def matrix_rank(x, tol=None):
 
 # -- forward mode ----------------------------------------------------------------------------------------------------
 def jvp(fun, primals, tangents, has_aux=False):
-    """The value of a function and how it changes when the primals move along the tangents."""
+    """The value of a function, and its directional derivative along the tangents."""
     primals = tree.map_structure(knp.copy, primals)
     points = tree.flatten(primals)
     moves = [cast(convert_to_tensor(t), p.dtype) for t, p in zip(tree.flatten(tangents), points, strict=True)]

@@ -1,4 +1,4 @@
-"""`keras.ops.math` over gradtape: segments, the largest k, Fourier transforms, a few special functions."""
+"""`keras.ops.math` over gradtape: segments, top k, Fourier transforms, a few special functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gradtape._src.tf import ranking, signal as tfsignal, special
 
 # -- segments --------------------------------------------------------------------------------------------------------
 def _segments(data, segment_ids, num_segments):
-    """The rows, the ids and their number; negative ids name one segment more, which is cut off afterwards."""
+    """The rows, the ids and their number; negative ids get an additional segment, which is dropped afterwards."""
     data, ids = convert_to_tensor(data), cast(convert_to_tensor(segment_ids), "int32")
     if num_segments is None:  # the values must be known
         num_segments = np.asarray(ids.array).max(initial=-1) + 1
@@ -52,7 +52,7 @@ def segment_min(data, segment_ids, num_segments=None, sorted=False):
 
 
 def _extreme(function, nothing, data, ids, count):
-    """The extreme of each segment, and infinity for one without rows (of integers, the dtype's own end)."""
+    """The extreme of each segment; infinity for segments without rows (for integers, the limit of the dtype)."""
     found = cut(function(data, ids, count=count + 1), 0, 0, count)
     if not data.dtype.is_floating:
         return found
@@ -62,7 +62,7 @@ def _extreme(function, nothing, data, ids, count):
 
 
 def segment_prod(data, segment_ids, num_segments=None, sorted=False):
-    """Sorted by id, each row takes in the product of ever more rows before it: the last of a segment has them all."""
+    """Sorted by id, each row is multiplied by ever more rows before it: the last row of a segment has the product."""
     data, ids, count = _segments(data, segment_ids, num_segments)
     order = knp.argsort(ids)
     rows, ids = look_up(data, order, 0), look_up(ids, order, 0)
@@ -89,14 +89,14 @@ def top_k(x, k, sorted=True):
 
 
 def in_top_k(targets, predictions, k):
-    """Whether fewer than k predictions are larger than the target's; NaN is never among the largest."""
+    """Whether fewer than k predictions are larger than the target's; NaN is never in the top k."""
     targets, predictions = convert_to_tensor(targets), convert_to_tensor(predictions)
     last = len(sizes_of(predictions)) - 1
     known = math.logical_and(math.greater_equal(targets, 0), math.less(targets, sizes_of(predictions)[last]))
     own = along(predictions, expand(math.where(known, targets, constant(0, targets)), -1), last)
     own = math.where(knp.isnan(own), constant(-np.inf, own), own)
     larger = reduce.sum_(cast(math.greater(predictions, own), "int32"), axis=(last,), keepdims=False)
-    return math.logical_and(known, math.less(larger, k))  # a class that does not exist is none of them
+    return math.logical_and(known, math.less(larger, k))  # false for an invalid class
 
 
 def logsumexp(x, axis=None, keepdims=False):
@@ -168,7 +168,7 @@ def irfft(x, fft_length=None):
 
 
 def _window(window, sequence_length, fft_length, dtype):
-    """The window in the middle of a frame, zeros around it."""
+    """The window in the middle of a frame, padded with zeros."""
     before = (fft_length - sequence_length) // 2
     after = fft_length - sequence_length - before
     if window is None:
@@ -206,7 +206,7 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
 
 
 def istft(x, sequence_length, sequence_stride, fft_length, length=None, window="hann", center=True):
-    """Frames put back where they came from, divided by what the squares of the windows add up to there."""
+    """Overlap-add the frames, divided by the sum of the squared windows."""
     frames = tfsignal.irfft(_get_complex_tensor_from_tuple(x), [fft_length])
     if window is not None:
         shape_of_one = _window(window, sequence_length, fft_length, frames.dtype)

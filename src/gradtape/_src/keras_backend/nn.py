@@ -178,7 +178,7 @@ def log_softmax(x, axis=-1):
 
 
 def _along_one(function, x, axis):
-    """A function along one axis, or (None) over all elements as if they stood in a row."""
+    """Apply a function along one axis or, for None, over all elements, flattened."""
     x = floats(x)
     if axis is None or not sizes_of(x):
         return ops.reshape(function(flat(x), axis=0), shape=sizes_of(x))
@@ -186,7 +186,7 @@ def _along_one(function, x, axis):
 
 
 def sparsemax(x, axis=-1):
-    """The projection onto the simplex: what lies above a threshold, chosen so that it adds up to one."""
+    """The projection onto the simplex: the excess over a threshold for which the result sums to one."""
     x = floats(x)
     at = axis_of(axis, len(sizes_of(x)))
     falling = -knp.sort(-x, at)
@@ -194,7 +194,7 @@ def sparsemax(x, axis=-1):
     places = np.arange(1, sizes_of(x)[at] + 1).reshape([-1 if i == at else 1 for i in range(len(sizes_of(x)))])
     supported = math.greater(falling - (sums - 1) / constant(places, x), 0)
     count = reduce.sum_(cast(supported, x.dtype), axis=(at,), keepdims=True)
-    # The sum of what is supported is the running sum at the last of them.
+    # The sum over the support is the cumulative sum at its last element.
     total = reduce.sum_(math.where(supported, falling, knp.zeros_like(x)), axis=(at,), keepdims=True)
     return math.relu(x - (total - 1) / count)
 
@@ -235,7 +235,7 @@ def average_pool(inputs, pool_size, strides=None, padding="valid", data_format=N
 
 
 def _windows(size, count):
-    """Where each of `count` windows over an axis begins and ends: they touch, or overlap by one."""
+    """The start and end of `count` windows over an axis: they are adjacent, or overlap by one."""
     places = np.arange(count)
     return places * size // count, -(-(places + 1) * size // count)
 
@@ -323,7 +323,7 @@ def separable_conv(
 
 
 def conv_transpose(inputs, kernel, strides=1, padding="valid", output_padding=None, data_format=None, dilation_rate=1):
-    """What turns the outputs of a convolution back into its inputs: the transpose, cut or filled up to size."""
+    """The transpose of a convolution, from outputs to inputs, cropped or padded to size."""
     data_format = backend.standardize_data_format(data_format)
     inputs, kernel = promoted(inputs, kernel)
     check_conv_transpose_input_channels(inputs, kernel, data_format)
@@ -356,14 +356,14 @@ def _pair(value):
 
 
 def _taps(kernel_size, dilation, stride, counts):
-    """For each tap of a window: the slices of an image that it sees as the window moves."""
+    """For each tap of a window: the slices of an image that it covers as the window moves."""
     for offsets in product(*(range(k) for k in kernel_size)):
         starts = [o * d for o, d in zip(offsets, dilation, strict=True)]
         yield tuple(slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, counts, stride, strict=True))
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
-    """Windows of images [N, C, H, W] as columns [N, C * taps, places]."""
+    """Windows of images [N, C, H, W] as columns [N, C * taps, positions]."""
     x = convert_to_tensor(input)
     window, rates, pads, steps = _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
     x = ops.pad(x, before=(0, 0, *pads), after=(0, 0, *pads))
@@ -375,7 +375,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """The transpose of `unfold`: columns added up where their windows lie."""
+    """The transpose of `unfold`: columns are added at the positions of their windows."""
     x = convert_to_tensor(x)
     goal, window, rates, pads, steps = (_pair(v) for v in (output_size, kernel_size, dilation, padding, stride))
     images, depth, _ = sizes_of(x)
@@ -488,7 +488,7 @@ def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
     logs = _log_probabilities(output, False, last)
     loss = -ops.reshape(along(logs, expand(target, -1), last), shape=sizes_of(target))
     known = math.logical_and(math.greater_equal(target, 0), math.less(target, classes))
-    return math.where(known, loss, constant(np.nan, loss))  # on a GPU, where the labels are not checked
+    return math.where(known, loss, constant(np.nan, loss))  # on a GPU labels are not checked
 
 
 def binary_crossentropy(target, output, from_logits=False):
@@ -533,7 +533,7 @@ def ctc_decode(
 
 
 def _greedy_decode(inputs, lengths, merge_repeated, blank):
-    """The best class of each step, blanks and repetitions taken out; -1 fills up the rows."""
+    """The best class of each step without blanks and repetitions, padded with -1."""
     batch, steps, _ = sizes_of(inputs)
     best = knp.argmax(inputs, -1)
     scores = reduce.max_(inputs, axis=(2,), keepdims=False)
@@ -551,7 +551,7 @@ def _greedy_decode(inputs, lengths, merge_repeated, blank):
 
 
 def _beam_search_decode(inputs, lengths, beam_width, top_paths, blank):
-    """The most probable label sequences. A search among known values: no gradient flows through it."""
+    """The most probable label sequences, found in a search over values: it is not differentiable."""
     batch, steps, _ = sizes_of(inputs)
     logs = np.asarray(fused.log_softmax(inputs, axis=2).array)
     paths = np.full((top_paths, batch, steps), -1, np.int32)
@@ -565,10 +565,10 @@ def _beam_search_decode(inputs, lengths, beam_width, top_paths, blank):
 
 
 def _beams(logs, beam_width, blank):
-    """Label sequences and their log probabilities, the best first.
+    """Label sequences and their log probabilities, best first.
 
-    For every sequence two numbers are carried on: the probability of all alignments that end in a blank, and of those
-    that end in the last label, which a repeated label does not make longer.
+    Each sequence has two numbers: the probability of all alignments that end with a blank, and of those that end with
+    the last label, which a repeated label does not extend.
     """
     never = -np.inf
     beams: dict[tuple[int, ...], tuple[float, float]] = {(): (0.0, never)}
@@ -622,7 +622,7 @@ def moments(x, axes, keepdims=False, synchronized=False):
 
 
 def _moments_of_all(context, x, over, keepdims):
-    """Mean and variance over some axes of the batches of all replicas."""
+    """Mean and variance over axes of the batches of all replicas."""
     rows = convert_to_tensor(float(pymath.prod(sizes_of(x)[a] for a in over)), x.dtype)
     count = context.all_reduce(ReduceOp.SUM, rows)
     mean = context.all_reduce(ReduceOp.SUM, reduce.sum_(x, axis=over, keepdims=True)) / count
@@ -674,9 +674,9 @@ def dot_product_attention(
     wanted = query.dtype
     scale = 1 / pymath.sqrt(sizes_of(key)[-1]) if scale is None else scale
     groups = sizes_of(query)[2] // sizes_of(key)[2]
-    if groups > 1:  # several heads of queries look at one head of keys and values
+    if groups > 1:  # several query heads share one key/value head
         key, value = knp.repeat(key, groups, 2), knp.repeat(value, groups, 2)
-    # Heads in front of time: [batch, heads, time, depth].
+    # Heads before time: [batch, heads, time, depth].
     query, key, value = (ops.transpose(x, perm=(0, 2, 1, 3)) for x in (query, key, value))
     logits = wide(linalg.matmul(query, key, adjoint_y=True))
     logits = logits * convert_to_tensor(scale, logits.dtype)

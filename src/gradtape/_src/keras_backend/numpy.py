@@ -1,4 +1,4 @@
-"""`keras.ops.numpy` over gradtape: NumPy's functions, with Keras's promotion of dtypes, recorded on tapes."""
+"""`keras.ops.numpy` over gradtape: NumPy's functions, with Keras' dtype promotion, recorded on tapes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def arange(start, stop=None, step=None, dtype=None):
 
 
 def _spacing(start, stop, num, endpoint, axis):
-    """Evenly spaced numbers along a new axis, both ends exact, and the step between them."""
+    """Evenly spaced numbers along a new axis, with exact ends, and their distance."""
     count = int(num)
     gaps = count - 1 if endpoint else count
     start, stop = broadcast_together(start, stop)
@@ -137,7 +137,7 @@ def _spacing(start, stop, num, endpoint, axis):
 
 
 def _ends(start, stop, dtype):
-    """Both ends in the dtype to compute in, and the dtype of the result."""
+    """Both ends in the dtype of the computation, and the dtype of the result."""
     ends = [x if isinstance(x, (int, float)) else convert_to_tensor(x) for x in (start, stop)]
     kinds = [getattr(x, "dtype", type(x)) for x in ends]
     wanted = as_dtype(dtype or result_type(*kinds, float))
@@ -186,7 +186,7 @@ def meshgrid(*x, indexing="xy"):
 
 # -- windows ---------------------------------------------------------------------------------------------------------
 def _window(function):
-    """A window is a constant: its length is known beforehand."""
+    """Make a window function return a constant: its length is known."""
 
     def window(x):
         return constant(function(int(x)), as_dtype(config.floatx()).numpy_dtype)
@@ -245,7 +245,7 @@ def divide_no_nan(x1, x2):
 
 
 def _of_integers(x1, x2):
-    """Two operands of one dtype; booleans as int32."""
+    """Convert two operands to one dtype; booleans become int32."""
     x1, x2 = promoted(x1, x2)
     return (cast(x1, "int32"), cast(x2, "int32")) if x1.dtype.is_bool else (x1, x2)
 
@@ -259,7 +259,7 @@ def mod(x1, x2):
 
 
 def fmod(x1, x2):
-    """The remainder with the dividend's sign: x1 less the whole multiples of x2."""
+    """The remainder with the sign of the dividend: x1 minus a multiple of x2."""
     x1, x2 = _of_integers(x1, x2)
     x2 = operators.no_zeros(x1, x2, "FloorMod")
     rest = math.mod(math.absolute(x1), math.absolute(x2)) if not x1.dtype.is_unsigned else math.mod(x1, x2)
@@ -331,7 +331,7 @@ def fmin(x1, x2):
 
 
 def _but_no_nan(function, x1, x2):
-    """A function of two numbers, or one of them where the other is NaN."""
+    """A function of two numbers; where one of them is NaN, the other one."""
     if not x1.dtype.is_floating:
         return function(x1, x2)
     x1, x2 = broadcast_together(x1, x2)
@@ -364,7 +364,7 @@ def sign(x):
 
 @sparse.keeps_zeros
 def signbit(x):
-    """Whether the sign is negative, of zeros too: 1/x tells them apart."""
+    """Whether the sign is negative, also of zeros, by the sign of 1/x."""
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
         return math.less(numbers(x), 0)
@@ -419,7 +419,7 @@ def lcm(x1, x2):
 
 
 def ldexp(x1, x2):
-    """x1 times 2**x2, in two steps so that neither factor overflows before the product does."""
+    """x1 times 2**x2, in two steps so that no factor overflows before the product does."""
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     if not x2.dtype.is_integer:
         raise TypeError(f"ldexp exponent must be an integer type. Received: x2 dtype={x2.dtype.name}")
@@ -493,7 +493,7 @@ def arctan2(x1, x2):
 
 
 def _wide_floats(x):
-    """x as floats, of which int64 gives float64."""
+    """Convert x to floats; int64 becomes float64."""
     x = convert_to_tensor(x)
     if x.dtype.is_floating:
         return x
@@ -629,7 +629,7 @@ def logical_not(x):
 
 
 def _predicate(function, x):
-    """What only floats can be: NaN, infinite."""
+    """A predicate that only floats can fulfil: NaN, infinity."""
     x = convert_to_tensor(x)
     if x.dtype.is_complex:
         return math.logical_or(function(math.real(x)), function(math.imag(x)))
@@ -749,7 +749,7 @@ def right_shift(x, y):
 
 
 def view(x, dtype=None):
-    """The same bytes as another dtype; the last axis grows or shrinks with the size of an element."""
+    """Reinterpret the bytes as another dtype; the last axis grows or shrinks with the size of an element."""
     x = convert_to_tensor(x)
     if dtype is None:
         return x
@@ -778,7 +778,7 @@ def view(x, dtype=None):
 
 # -- reductions ------------------------------------------------------------------------------------------------------
 def _added_up(x):
-    """x in the dtype in which Keras adds and multiplies: small integers become 32 bits wide."""
+    """Cast x to the dtype in which Keras computes sums and products: small integers become 32-bit ones."""
     if x.dtype.name in ("bool", "int8", "int16"):
         return cast(x, "int32")
     return cast(x, "uint32") if x.dtype.name in ("uint8", "uint16") else x
@@ -798,7 +798,7 @@ def prod(x, axis=None, keepdims=False, dtype=None):
 
 
 def _averaged(x):
-    """x in the dtype in which Keras computes means."""
+    """Cast x to the dtype in which Keras computes means."""
     return x if x.dtype.is_floating or x.dtype.is_complex else cast(x, result_type(x, "float32"))
 
 
@@ -953,7 +953,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     return reduce.sum_(widths * heights, axis=(at,), keepdims=False)
 
 
-# -- reductions that look past NaN -----------------------------------------------------------------------------------
+# -- reductions that ignore NaN --------------------------------------------------------------------------------------
 def _without_nan(x, instead):
     """x with NaNs replaced, and where they were (None if there can be none)."""
     x = convert_to_tensor(x)
@@ -982,7 +982,7 @@ def nancumprod(x, axis=None, dtype=None):
 
 
 def _or_nan(result, nan, axis, keepdims):
-    """A reduction without NaNs; NaN where there was nothing else."""
+    """The result of a reduction that ignores NaN; NaN where all elements are NaN."""
     if nan is None:
         return result
     return math.where(all(nan, axis, keepdims), constant(np.nan, result), result)
@@ -1048,7 +1048,7 @@ def sort(x, axis=-1):
 
 
 def argpartition(x, kth, axis=-1):
-    """A partition of all places is an order."""
+    """A full sort is a partition for all positions."""
     return argsort(x, axis)
 
 
@@ -1089,7 +1089,7 @@ def _quantile_dtype(x):
 
 
 def _quantiles(x, q, axis, method, keepdims, dtype, past_nan=False):
-    """Sort, and look up the places of q among the elements (among those that are not NaN)."""
+    """Sort, and take the elements at the quantiles q (ignoring NaN with `past_nan`)."""
     x = convert_to_tensor(x)
     axes = axes_of(axis, len(sizes_of(x)))
     kept = kept_dims(sizes_of(x), axes) if keepdims else tuple(n for i, n in enumerate(sizes_of(x)) if i not in axes)
@@ -1138,7 +1138,7 @@ def searchsorted(sorted_sequence, values, side="left"):
 
 
 def _bisect(sequence, values, side):
-    """Where values belong in a sorted sequence: a bisection of all values in parallel."""
+    """The positions of values in a sorted sequence: a bisection of all values in parallel."""
     sequence, values = numbers(sequence), numbers(values)
     size = sizes_of(sequence)[0]
     goes_behind = math.less if side == "left" else math.less_equal
@@ -1185,7 +1185,7 @@ def bincount(x, weights=None, minlength=0, sparse=False):
 
 
 def histogram(x, bins=10, range=None):
-    """Counts between edges, of which the last bin holds both its own."""
+    """Counts between edges; the last bin includes both of its edges."""
     x = flat(convert_to_tensor(x))
     values = x if x.dtype.is_floating else cast(x, config.floatx())
     if isinstance(bins, int):
@@ -1218,7 +1218,7 @@ def unique(
     size=None,
     fill_value=None,
 ):
-    """How many there are depends on the values, which must be known; the values themselves are looked up in x."""
+    """The number of results depends on the values, which must be known; results are taken from x."""
     x = convert_to_tensor(x)
     source, along_axis = (flat(x), 0) if axis is None else (x, axis_of(axis, len(sizes_of(x))))
     _, first, inverse, counts = np.unique(
@@ -1246,7 +1246,7 @@ def unique(
 
 # -- products --------------------------------------------------------------------------------------------------------
 def _multiplied(function, x1, x2):
-    """A sum of products; booleans are multiplied as numbers."""
+    """A sum of products; booleans are converted to numbers."""
     x1, x2 = promoted(x1, x2)
     if x1.dtype.is_bool:
         return truth(function(cast(x1, "int32"), cast(x2, "int32")))
@@ -1359,7 +1359,7 @@ def slogdet(x):
 
 
 def corrcoef(x):
-    """The covariances of rows, divided by the deviations of both."""
+    """The covariances of rows, divided by both standard deviations."""
     x = convert_to_tensor(x)
     wanted = x.dtype if x.dtype.is_floating else "float64" if x.dtype.name == "int64" else config.floatx()
     x = wide(cast(x, wanted))
@@ -1635,7 +1635,7 @@ def _three_axes(x):
 
 
 def _split_at(x, places, axis):
-    """Pieces between these places along an axis; places out of order leave empty pieces, as NumPy's do."""
+    """Pieces between positions along an axis; positions that are not sorted give empty pieces, as in NumPy."""
     size = sizes_of(x)[axis]
     ends = [0, *places, size]
     whole = [slice(a, b).indices(size)[:2] for a, b in pairwise(ends)]
@@ -1703,7 +1703,7 @@ def take_along_axis(x, indices, axis=None):
 
 
 def nonzero(x):
-    """How many there are depends on the values, which must be known."""
+    """The number of results depends on the values, which must be known."""
     return tuple(wrap(places.astype(np.int32)) for places in np.nonzero(np.asarray(truth(x).array)))
 
 
@@ -1718,7 +1718,7 @@ def unravel_index(indices, shape):
 
 
 def _diagonal_places(rows, columns, offset):
-    """Where a diagonal lies in a flattened matrix."""
+    """The positions of a diagonal in a flattened matrix."""
     start = offset if offset >= 0 else -offset * columns
     length = builtins.min(rows + builtins.min(offset, 0), columns - builtins.max(offset, 0))
     return start + np.arange(builtins.max(length, 0)) * (columns + 1)
@@ -1767,7 +1767,7 @@ def _lower_band(x, k):
 
 # -- functions of functions ------------------------------------------------------------------------------------------
 def _mapped(function, in_axes):
-    """A function over the first axis of those arguments that have 0 in `in_axes`, one row after the other."""
+    """Map a function over the first axis of the arguments with 0 in `in_axes`, row by row."""
 
     def over_rows(*args):
         count = next(sizes_of(a)[0] for a, axis in zip(args, in_axes, strict=True) if axis is not None)

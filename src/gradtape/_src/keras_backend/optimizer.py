@@ -1,4 +1,4 @@
-"""Keras' optimizers with gradtape: they accept plain variables too, and keep sparse gradients sparse."""
+"""Keras' optimizers with gradtape: they also accept plain variables, and keep sparse gradients sparse."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gradtape._src.variable import Variable, copies_of, is_distributed, unwrappe
 
 
 class Optimizer(base_optimizer.BaseOptimizer):
-    """Keras' optimizer over Keras' and gradtape's variables."""
+    """Keras' optimizer for variables of Keras and of gradtape."""
 
     def _trackable_children(self) -> dict[str, Any]:
-        """What checkpoints save of it."""
+        """The attributes that checkpoints save."""
         return attributes_of(self)
 
     def _var_key(self, variable: Any) -> int:
@@ -32,14 +32,14 @@ class Optimizer(base_optimizer.BaseOptimizer):
         found = getattr(found, "container", found)
         if isinstance(found, Variable) and is_distributed(found):
             return copies_of(found)[0].uid
-        # By its reference: a program with the slots of one variable is used for that one only, see `VariableParam`.
+        # By reference: a program with the slots of one variable is specific to it, see `VariableParam`.
         return found.ref().deref().uid if isinstance(found, Variable) else id(variable)
 
     def add_variable(self, *args: Any, layout: Any = None, name: Any = None, **options: Any) -> Any:
         """Create a variable of the optimizer's state.
 
-        A layout map that has an entry for it divides it so; otherwise it is divided as the variable of the model is,
-        which may be a `DVariable`.
+        If a layout map has an entry for it, that decides its layout; otherwise it is sharded like the variable of the
+        model, which may be a `DVariable`.
         """
         distribution = distribution_lib.distribution()
         own = None if distribution is None else distribution.get_tensor_layout(f"{self.name}/{name}")
@@ -48,7 +48,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
         return super().add_variable(*args, layout=layout if own is None else own, name=name, **options)
 
     def assign(self, variable: Any, value: Any) -> None:
-        variable.assign(dense(_like(variable, value)))  # the rows that slices leave out are zero
+        variable.assign(dense(_like(variable, value)))  # zeros in rows without a slice
 
     def assign_add(self, variable: Any, value: Any) -> None:
         if isinstance(value, IndexedSlices):
@@ -63,12 +63,12 @@ class Optimizer(base_optimizer.BaseOptimizer):
             variable.assign_sub(_like(variable, value))
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        if self.loss_scale_factor is not None:  # Keras divides by an operator, which slices have not
+        if self.loss_scale_factor is not None:  # Keras uses an operator for it, which slices do not have
             grads = [convert(g) if isinstance(g, IndexedSlices) else g for g in grads]
         super().apply(grads, trainable_variables)
 
     def _filter_empty_gradients(self, grads: Any, vars: Any) -> Any:
-        """Keras' error for variables without gradients, with the reason that the tape knows."""
+        """Raise Keras' error for variables without gradients, with the tape's explanation."""
         grads = list(grads)
         if not grads or any(g is not None for g in grads):
             return super()._filter_empty_gradients(grads, vars)
@@ -81,7 +81,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
             raise ValueError(f"{error}\n{why}") from None
 
     def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
-        """In a replica of a strategy: add the gradients of all replicas up, then update every copy."""
+        """In a replica of a strategy: sum the gradients of all replicas, then update every copy."""
         context = get_replica_context()
         if not has_strategy() or context is None:
             super()._backend_update_step(grads, trainable_variables, learning_rate)
@@ -116,7 +116,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
         )
 
     def _in_all_replicas(self, function: Any, *args: Any) -> None:
-        """Call a function across replicas, when all of them are here."""
+        """Call a function across replicas, after all of them have arrived."""
         context = get_replica_context()
         assert context is not None
         args = tuple(tree.map_structure(unwrapped, arg) for arg in args)
@@ -131,7 +131,7 @@ class Optimizer(base_optimizer.BaseOptimizer):
 
 
 def _like(variable: Any, value: Any) -> Any:
-    """A new value, or rows of it, in the variable's dtype and, for a number, shape."""
+    """A new value, or rows of it, in the dtype of the variable; scalars are broadcast to its shape."""
     found = unwrapped(variable)
     dtype = found.dtype if isinstance(found, Variable) else variable.dtype
     return cast(value, dtype)

@@ -1,8 +1,7 @@
-"""Files of Keras' callbacks where several processes train together: only the first process writes them.
+"""Files of Keras' callbacks when several processes train together: only the first process writes them.
 
-All processes run the callbacks, because they gather weights that are divided over processes together. Those after the
-first write to a temporary folder, which is removed after training. `BackupAndRestore` reads its files first, in all of
-them.
+All processes run the callbacks, because they gather sharded weights together. Processes after the first write to a
+temporary folder, which is removed after training. `BackupAndRestore` first reads its files in all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _PATHS = {
     callbacks_module.CSVLogger: ("filename",),
     callbacks_module.TensorBoard: ("log_dir",),
 }
-"""The attributes of callbacks that are paths."""
+"""Attributes of callbacks that are paths."""
 
 _BACKUP_PATHS = (
     "backup_dir",
@@ -33,7 +32,7 @@ _BACKUP_PATHS = (
 
 
 class ProcessFiles:
-    """Within the block, callbacks of processes after the first write to a temporary folder."""
+    """Context in which callbacks of processes after the first write to a temporary folder."""
 
     def __init__(self, callbacks: Any) -> None:
         found = getattr(callbacks, "callbacks", callbacks)
@@ -49,7 +48,7 @@ class ProcessFiles:
         return self
 
     def restored(self) -> None:
-        """From now on, `BackupAndRestore` writes to the folder: it has read what an earlier run has written."""
+        """From now on `BackupAndRestore` writes to the folder: it has read the files of an earlier run."""
         if self._folder is not None:
             self._redirect(callbacks_module.BackupAndRestore, _BACKUP_PATHS)
 

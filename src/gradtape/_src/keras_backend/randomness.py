@@ -20,7 +20,7 @@ from gradtape._src.tf import array as arrays, math, random as draws
 
 
 def _drawn(seed: Any) -> Tensor:
-    """The next seed, as Keras makes it on TensorFlow: numbers of 32 bits."""
+    """The next seed, made as in Keras on TensorFlow: 32-bit integers."""
     drawn = convert_to_tensor(draw_seed(seed))
     if drawn.dtype.name == "int32":
         return drawn
@@ -28,7 +28,7 @@ def _drawn(seed: Any) -> Tensor:
 
 
 def _computed(dtype: DType) -> DType:
-    """The dtype to draw in where TensorFlow's op does not know bfloat16."""
+    """The dtype to draw in, where TensorFlow's op does not support bfloat16."""
     return dtype if dtype.name != "bfloat16" else dtype_of("float32")
 
 
@@ -72,13 +72,15 @@ def _gamma(shape: Any, alpha: Tensor, dtype: DType, seed: Tensor) -> Tensor:
 
 
 def _ending(parameter: Tensor, shape: Any) -> Tensor:
-    """A parameter that TensorFlow's op takes: one that broadcasts into the shape, but is no end of it, is broadcast."""
+    """A parameter in a shape that TensorFlow's op accepts: it is broadcast unless it is a suffix of
+    the result's shape.
+    """
     own, full = tuple(parameter.array.shape), tuple(shape)
     return parameter if own == full[len(full) - len(own) :] else array.broadcast_to(parameter, shape=full)
 
 
 def beta(shape: Any, alpha: Any, beta: Any, dtype: Any = None, seed: Any = None) -> Tensor:
-    """X / (X + Y), with X and Y gamma distributed and drawn with seeds of their own."""
+    """X / (X + Y) for gamma distributed X and Y, drawn with different seeds."""
     wanted = dtype_of(dtype or floatx())
     drawn = _computed(wanted)
     first = _drawn(seed)

@@ -1,4 +1,4 @@
-"""Keras in the scope of a `tf.distribute` strategy: steps that run in every replica, losses, batch normalisation."""
+"""Keras in the scope of a `tf.distribute` strategy: steps in every replica, losses, batch normalization."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from gradtape._src.tensor import Tensor
 
 
 def scale_loss_for_distribution(value: Any) -> Any:
-    """The part of a mean over a batch that one replica adds to the mean over all replicas."""
+    """The contribution of one replica to the mean of a loss over all replicas."""
     replicas = get_strategy().num_replicas_in_sync
     return value * (1.0 / replicas) if replicas > 1 else value
 
 
 def unscale_loss_for_distribution(value: Any) -> Any:
-    """The mean over the batch of one replica."""
+    """The mean of a loss over the batch of one replica, from its contribution."""
     replicas = get_strategy().num_replicas_in_sync
     return value * float(replicas) if replicas > 1 else value
 
 
 def empty_as_zero(reduce_values: Callable[..., Any]) -> Callable[..., Any]:
-    """Keras' reduction of losses, with the loss 0 for a replica that gets no row of the last batch."""
+    """Keras' reduction of losses, with a loss of 0 for a replica without rows in the last batch."""
 
     @functools.wraps(reduce_values)
     def reduced(values: Any, sample_weight: Any = None, reduction: Any = "sum_over_batch_size") -> Any:
@@ -44,7 +44,7 @@ def empty_as_zero(reduce_values: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def allow_synchronized(layer: type) -> None:
-    """Let batch normalisation take `synchronized=True`, which Keras leaves to TensorFlow."""
+    """Make batch normalization accept `synchronized=True`, which Keras allows only for TensorFlow."""
     initialise: Callable[..., None] = vars(layer)["__init__"]
     parameters = inspect.signature(initialise)
 
@@ -60,9 +60,9 @@ def allow_synchronized(layer: type) -> None:
 
 
 class ReplicatedStep:
-    """A step for a global batch: each replica gets its rows.
+    """A step on a global batch: each replica gets its rows.
 
-    The result is that of the first replica or, with `all_results`, of all of them along their first axis.
+    The result is that of the first replica or, with `all_results`, the results of all replicas along their first axis.
     """
 
     is_replicated = True
@@ -72,7 +72,7 @@ class ReplicatedStep:
         functools.update_wrapper(self, step)
 
     def is_uneven(self, batches: Any) -> bool:
-        """Whether replicas in other processes get more or fewer rows than those of this one: no program for all."""
+        """Whether replicas in other processes get more or fewer rows than these, so that they cannot be one program."""
         layout = self._strategy.extended.layout
         rows = [np.shape(leaf)[0] for leaf in tree.flatten(batches) if leaf is not None]
         return layout.workers > 1 and any(count % layout.total for count in rows)

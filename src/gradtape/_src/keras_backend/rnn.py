@@ -1,4 +1,4 @@
-"""Recurrent networks, step by step: tapes record every step as it runs. In a program they are loops."""
+"""Recurrent networks, step by step, so that tapes record every step. In a program they are loops."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rnn(
 ) -> tuple[Any, Any, Any]:
     """The last output, all outputs and the final states.
 
-    A masked step leaves the states as they were; its output is the one before it, or zeros.
+    A masked step leaves the states unchanged; its output is the previous one, or zeros.
     """
     axis = 0 if time_major else 1
     inputs = tree.map_structure(convert_to_tensor, inputs)
@@ -64,10 +64,10 @@ def rnn(
 
 
 def _looped(step: Any, states: Any, rows: Any, go_backwards: bool) -> tuple[Any, Any, Any]:
-    """The same as one loop of the program that is being traced, over rows with time first."""
+    """Run the steps as one loop of the program that is being traced, over rows with time first."""
     carried: tuple[Any, ...] = ()
-    if len(rows) > 1:  # masked steps look back at the output before: at first there are zeros
-        from gradtape._src.graph.control_flow import abstract_eval  # JAX comes with it
+    if len(rows) > 1:  # masked steps use the previous output: initially zeros
+        from gradtape._src.graph.control_flow import abstract_eval  # imports JAX
 
         like = abstract_eval(lambda *row: step(None, states, *row)[0], tree.map_structure(lambda row: row[0], rows))
         carried = (wrap(filled(like.array.shape, like.array.dtype, 0)),)
@@ -78,18 +78,18 @@ def _looped(step: Any, states: Any, rows: Any, go_backwards: bool) -> tuple[Any,
         return ((output,) if before else (), after), output
 
     (_, states), outputs = scan(iterate, (carried, states), rows, reverse=go_backwards)
-    if go_backwards:  # in the order in which they came to be
+    if go_backwards:  # in the order of computation
         outputs = arrays.reverse(outputs, [0])
     return outputs[-1], outputs, states
 
 
 def _swapped(x: Tensor, axis: int) -> Tensor:
-    """Time from this axis to the first one, or back."""
+    """Move time from this axis to the first one, or back."""
     return array.transpose(x, perm=(1, 0, *range(2, x.ndim))) if axis else x
 
 
 def _chosen(valid: Tensor, new: Any, old: Any) -> Tensor:
-    """The new values in the rows of a batch where the mask is true."""
+    """The new values in those rows of a batch where the mask is true."""
     new, old = convert_to_tensor(new), convert_to_tensor(old)
     rows = tuple(valid.array.shape)
     rank = len(new.array.shape)

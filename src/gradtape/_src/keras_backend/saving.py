@@ -1,7 +1,6 @@
-"""Atomic saving of models and weights, even if the process is killed.
+"""Save models and weights atomically, even if the process is killed.
 
-Keras writes into the file that the new one is to replace. Here it writes a file of its own, whose content then replaces
-the old one atomically.
+Keras overwrites the file at the path. Here it writes a new file, which then replaces the old one atomically.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _ENDINGS = (".keras", ".h5", ".hdf5")
 
 
 def replacing(save: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of Keras' that saves a model to a path, for one that replaces the file at that path."""
+    """Make a function of Keras, which saves a model to a path, replace the file at that path atomically."""
 
     @functools.wraps(save)
     def saved(model: Any, filepath: Any, *args: Any, **options: Any) -> Any:
@@ -37,7 +36,9 @@ def replacing(save: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_replaceable(filepath: Any) -> bool:
-    """Whether it is the path of a single file, in a folder that takes another one. Keras sees to all else."""
+    """Whether this is the path of a single file, in a folder that accepts another one. Keras
+    handles all other cases.
+    """
     if not isinstance(filepath, (str, os.PathLike)):
         return False
     path = str(filepath)

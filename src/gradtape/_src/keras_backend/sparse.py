@@ -1,11 +1,11 @@
-"""Sparse tensors in Keras' ops: NumPy computes where values lie, and ops that tapes record compute the values.
+"""Sparse tensors in Keras' ops: NumPy computes the positions, and ops that tapes record compute the values.
 
-Two kinds are taken, as Keras' TensorFlow backend takes them: `tf.SparseTensor`, single elements, and
-`tf.IndexedSlices`, rows of which those at equal positions add up. Both are seen as places, integers that can be sorted
-and compared as sets, with one value or one row of values each.
+Two types are supported, as in Keras' TensorFlow backend: `tf.SparseTensor` has single elements, and `tf.IndexedSlices`
+has rows, where rows with equal indices are summed. Both consist of positions, integers that can be sorted and compared
+as sets, with one value or one row of values each.
 
-An op that is not named here computes with all elements. So does one here where places are not known yet, inside of a
-program that is being traced, and where the result would not be sparse.
+All other ops compute with dense tensors. So do these if positions are unknown, in a program that is being traced, and
+if the result would not be sparse.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from gradtape._src.tensor import Tensor
 Function = Callable[..., Any]
 
 
-# -- places ----------------------------------------------------------------------------------------------------------
+# -- positions -------------------------------------------------------------------------------------------------------
 def is_sparse(x: Any) -> bool:
     return type(x) in SPARSE
 
 
 def is_placed(x: Any) -> bool:
-    """Whether it is sparse, and its places are known."""
+    """Whether a tensor is sparse with known positions."""
     return type(x) in SPARSE and is_known(x.indices)
 
 
 def is_elements(x: Any) -> bool:
-    """Whether it is a `SparseTensor` whose places are known."""
+    """Whether a tensor is a `SparseTensor` with known positions."""
     return type(x) is SparseTensor and is_known(x.indices)
 
 
 def _whole(x: Any) -> Axes | None:
-    """The shape, which slices may leave unsaid, or to a program."""
+    """The shape, which slices may not have, or only in the program."""
     said = x.dense_shape is not None and is_known(x.dense_shape)
     return sizes_of(x) if said else None
 
 
 def _strides(sizes: Axes) -> ndarray:
-    """How far apart neighbours along each axis are in the flattened tensor."""
+    """The distance of neighbors along each axis in the flattened tensor."""
     return np.array([math.prod(sizes[i + 1 :]) for i in range(len(sizes))], np.int64)
 
 
@@ -73,7 +73,7 @@ def _coordinates(x: SparseTensor) -> ndarray:
 
 
 def _places(x: Any) -> ndarray:
-    """Where the values lie: in the flattened tensor, or along the first axis."""
+    """The positions of the values: in the flattened tensor, or along the first axis."""
     if isinstance(x, IndexedSlices):
         return np.asarray(convert(x.indices).array)
     places: ndarray = _coordinates(x) @ _strides(sizes_of(x))
@@ -81,7 +81,7 @@ def _places(x: Any) -> ndarray:
 
 
 def elements(places: ndarray, values: Tensor, sizes: Axes) -> SparseTensor:
-    """A `SparseTensor` of values that lie at these places of the flattened tensor."""
+    """A `SparseTensor` with values at these positions of the flattened tensor."""
     where = np.zeros((len(places), len(sizes)), np.int64)
     for axis, stride in enumerate(_strides(sizes)):
         if len(places):
@@ -90,39 +90,39 @@ def elements(places: ndarray, values: Tensor, sizes: Axes) -> SparseTensor:
 
 
 def elements_of(where: ndarray, values: Any, sizes: Axes) -> SparseTensor:
-    """A `SparseTensor` of values at coordinates in any order; values at the same place are added."""
+    """A `SparseTensor` with values at coordinates in any order; values at equal coordinates are summed."""
     return elements(*_added_up(where @ _strides(sizes), convert(values)), sizes)
 
 
 def _like(x: Any, places: ndarray, values: Tensor) -> Any:
-    """Other values, at other places, of a tensor of the same kind and shape."""
+    """A tensor of the same type and shape as x, with other values at other positions."""
     if isinstance(x, IndexedSlices):
         return IndexedSlices(values, convert(places), x.dense_shape)
     return elements(places, values, sizes_of(x))
 
 
 def _brought(values: Tensor, positions: ndarray, count: int) -> Tensor:
-    """Values at these positions among `count`, zeros at the others; values at the same position are added."""
+    """Values at these positions among `count`, zeros elsewhere; values at equal positions are summed."""
     numbers = cast(values, "int32") if values.dtype.is_bool else values
     brought = index.add_rows(numbers, positions, shape=(count, *sizes_of(values)[1:]))
     return cast(brought, values.dtype)
 
 
 def _added_up(places: ndarray, values: Tensor) -> tuple[ndarray, Tensor]:
-    """Places in order, each once, with the sums of the values there."""
+    """The unique positions, sorted, with the sums of their values."""
     distinct, positions = np.unique(places, return_inverse=True)
     return distinct, _brought(values, positions, len(distinct))
 
 
 def distinct(x: Any) -> Any:
-    """The same with each place once; an element of a `SparseTensor` has one by definition."""
+    """The same tensor with unique positions, which a `SparseTensor` has by definition."""
     if isinstance(x, IndexedSlices) and len(np.unique(_places(x))) < len(_places(x)):
         return _like(x, *_added_up(_places(x), convert(x.values)))
     return x
 
 
 def _matches(left: ndarray, right: ndarray) -> tuple[ndarray, ndarray]:
-    """All pairs of equal numbers, by their positions on both sides."""
+    """All pairs of equal numbers, as positions on both sides."""
     order = np.argsort(right, kind="stable")
     start, stop = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
     counts = stop - start
@@ -133,7 +133,7 @@ def _matches(left: ndarray, right: ndarray) -> tuple[ndarray, ndarray]:
 
 # -- elementwise functions -------------------------------------------------------------------------------------------
 def keeps_zeros(function: Function) -> Function:
-    """For a function of one tensor that is zero at zero: it is computed of the values alone."""
+    """Decorate a function of one tensor with f(0) = 0: it is applied only to the values."""
 
     @functools.wraps(function)
     def of_either(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -145,7 +145,7 @@ def keeps_zeros(function: Function) -> Function:
 
 
 def unites(function: Function) -> Function:
-    """For a function of two tensors that is zero where both are: sums, differences, extremes."""
+    """Decorate a function of two tensors with f(0, 0) = 0: sums, differences, extremes."""
 
     @functools.wraps(function)
     def of_either(x1: Any, x2: Any) -> Any:
@@ -163,7 +163,7 @@ def unites(function: Function) -> Function:
 
 
 def intersects(function: Function) -> Function:
-    """For a function of two tensors that is zero where one of them is: products."""
+    """Decorate a function of two tensors that is zero if one of them is: products."""
 
     @functools.wraps(function)
     def of_either(x1: Any, x2: Any) -> Any:
@@ -186,7 +186,7 @@ def intersects(function: Function) -> Function:
 
 
 def divides(function: Function) -> Function:
-    """For a quotient: sparse if the divisor is dense, with values also where that is zero or NaN."""
+    """Decorate a quotient: sparse if the divisor is dense, with additional values where that is zero or NaN."""
 
     @functools.wraps(function)
     def of_either(x1: Any, x2: Any) -> Any:
@@ -214,7 +214,7 @@ def divides(function: Function) -> Function:
 
 
 def _of_one_shape(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two sparse tensors; elements are broadcast together."""
+    """Two sparse tensors of one shape; `SparseTensor`s are broadcast."""
     if is_elements(x1) and is_elements(x2) and sizes_of(x1) != sizes_of(x2):
         sizes = np.broadcast_shapes(sizes_of(x1), sizes_of(x2))
         return broadcast_to(x1, sizes), broadcast_to(x2, sizes)
@@ -222,12 +222,14 @@ def _of_one_shape(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _comparable(x1: Any, x2: Any) -> bool:
-    """Whether the places of two sparse tensors mean the same."""
+    """Whether the positions of two sparse tensors are comparable."""
     return type(x1) is type(x2) and is_placed(x1) and is_placed(x2) and _whole(x1) == _whole(x2)
 
 
 def _at_places(x: Any, other: Any, function: Function) -> Any:
-    """A function of sparse values and of those of a dense tensor at the same places; None if the result has more."""
+    """Apply a function to sparse values and to the values of a dense tensor at their positions;
+    None if it adds some.
+    """
     sizes = () if isinstance(other, (int, float)) else sizes_of(other)
     if not sizes:
         return of_values(lambda values: function(values, other), x)
@@ -242,14 +244,14 @@ def _at_places(x: Any, other: Any, function: Function) -> Any:
         return None
     x = broadcast_to(x, np.broadcast_shapes(sizes_of(x), sizes))
     where = _coordinates(x)[:, len(sizes_of(x)) - len(sizes) :]
-    strides = np.where(np.array(sizes) == 1, 0, _strides(sizes))  # an axis that is broadcast has one place
+    strides = np.where(np.array(sizes) == 1, 0, _strides(sizes))  # a broadcast axis has one position
     picked = look_up(flat(dense(other)), where @ strides, 0)
     return of_values(lambda values: function(values, picked), x)
 
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
 def kept(x: Any) -> Any:
-    """A `SparseTensor` with known places as it is; everything else as a dense tensor."""
+    """A `SparseTensor` with known positions unchanged; everything else as a dense tensor."""
     return x if is_elements(x) else dense(x)
 
 
@@ -267,7 +269,7 @@ def transpose(x: Any, perm: Axes) -> Any:
 
 
 def broadcast_to(x: Any, sizes: Axes) -> Any:
-    """Every element again wherever it is repeated."""
+    """Repeat the elements along broadcast axes."""
     if not isinstance(x, SparseTensor):
         return broadcast(x, sizes)
     if sizes_of(x) == tuple(sizes):
@@ -301,7 +303,7 @@ def concatenate(xs: list[SparseTensor], axis: int) -> SparseTensor:
 
 
 def take_rows(x: SparseTensor, rows: ndarray) -> SparseTensor:
-    """Slices along the first axis, in the given order; indices may repeat."""
+    """Take slices along the first axis in the given order; indices may repeat."""
     where, sizes = _coordinates(x), (len(rows), *sizes_of(x)[1:])
     new, old = _matches(rows, where[:, 0])
     places = np.column_stack([new, where[old, 1:]]) @ _strides(sizes)
@@ -310,7 +312,7 @@ def take_rows(x: SparseTensor, rows: ndarray) -> SparseTensor:
 
 # -- reductions ------------------------------------------------------------------------------------------------------
 def sum_(x: Any, axis: Any, keepdims: bool) -> Any:
-    """The sum over axes: sparse, or dense if rows are summed over the axis along which they lie."""
+    """The sum over axes: sparse, or dense if rows are summed over their own axis."""
     if isinstance(x, IndexedSlices):
         return _sum_of_rows(x, axis, keepdims)
     axes = axes_of(axis, len(sizes_of(x)))
@@ -367,14 +369,16 @@ def _matmul(x1: Any, x2: Any) -> Any:
 
 
 def _rows_and_columns(x: SparseTensor) -> tuple[ndarray, ndarray, ndarray]:
-    """Of elements of a batch of matrices: the row among all rows, and the column among all columns and within one."""
+    """For elements of a batch of matrices: the row among all rows, and the column among all columns
+    and in its matrix.
+    """
     height, width = sizes_of(x)[-2:]
     row, column = np.divmod(_places(x), max(width, 1))
     return row, row // max(height, 1) * width + column, column
 
 
 def _of_sparse(x1: SparseTensor, x2: Tensor, lead: Axes) -> Tensor:
-    """Each element takes its row of the other matrix along: where that is a variable, its gradient is in rows."""
+    """Multiply each element by its row of the other matrix: if that is a variable, its gradient is sparse."""
     row, partner, _ = _rows_and_columns(x1)
     height, width = sizes_of(x1)[-2], sizes_of(x2)[-1]
     table = ops.reshape(x2, shape=(math.prod(sizes_of(x2)[:-1]), width)) if lead else x2
@@ -384,7 +388,7 @@ def _of_sparse(x1: SparseTensor, x2: Tensor, lead: Axes) -> Tensor:
 
 
 def _of_both(x1: SparseTensor, x2: SparseTensor, lead: Axes) -> SparseTensor:
-    """The products of all pairs of elements with a common inner index, added where they have the same position."""
+    """The products of all pairs of elements with a common inner index, summed at equal positions."""
     row, partner, _ = _rows_and_columns(x1)
     other_row, _, column = _rows_and_columns(x2)
     i, j = _matches(partner, other_row)
@@ -395,7 +399,7 @@ def _of_both(x1: SparseTensor, x2: SparseTensor, lead: Axes) -> SparseTensor:
 
 # -- counting --------------------------------------------------------------------------------------------------------
 def bincount(x: Any, weights: Any, minlength: int) -> SparseTensor:
-    """How often each number is given along the last axis, or the sum of its weights there."""
+    """The count of each number along the last axis, or the sum of its weights."""
     *lead, last = sizes_of(x)
     if isinstance(x, SparseTensor):
         numbers, places = np.asarray(x.values.array), _places(x)
@@ -414,7 +418,7 @@ def bincount(x: Any, weights: Any, minlength: int) -> SparseTensor:
 
 
 def one_hot(x: Tensor, num_classes: int, axis: int, dtype: Any) -> SparseTensor:
-    """A one along a new axis where each number says; none for numbers without a class."""
+    """Ones along a new axis at the positions that the numbers give; none for invalid classes."""
     numbers = np.asarray(x.array)
     known = (numbers >= 0) & (numbers < num_classes)
     where = np.column_stack([np.argwhere(known), numbers[known]]).astype(np.int64).reshape(-1, numbers.ndim + 1)
@@ -427,7 +431,7 @@ def one_hot(x: Tensor, num_classes: int, axis: int, dtype: Any) -> SparseTensor:
 
 
 def any_along(x: SparseTensor, axis: int) -> SparseTensor:
-    """Ones where there is any along an axis."""
+    """Ones where there is any element along an axis."""
     sizes = tuple(n for i, n in enumerate(sizes_of(x)) if i != axis)
     places = np.unique(np.delete(_coordinates(x), axis, axis=1) @ _strides(sizes))
     return elements(places, convert(np.ones(len(places), x.values.array.dtype)), sizes)

@@ -1,4 +1,4 @@
-"""Sparse and ragged data and texts for `fit`, `evaluate` and `predict`: what is sparse, and batches of rows."""
+"""Sparse, ragged and string data for `fit`, `evaluate` and `predict`, and batches of their rows."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def is_sparse_data(x: Any) -> bool:
 
 
 def is_text(x: Any) -> bool:
-    """Whether data are texts: a string tensor, or an array of Python's strings."""
+    """Whether data are strings: a string tensor, or an array of Python strings."""
     array = x.array if isinstance(x, Tensor) else x
     return isinstance(array, np.ndarray) and array.dtype.kind in "OUS"
 
 
 def is_for_host(structure: Any) -> bool:
-    """Whether data are such that steps on them run eagerly: sparse, ragged, or texts."""
+    """Whether steps on these data run eagerly: sparse, ragged, or string data."""
     return any(
         is_sparse_data(leaf) or is_text(leaf) or isinstance(leaf, RaggedTensor) for leaf in tree.flatten(structure)
     )
 
 
 def as_sparse_tensor(x: Any) -> SparseTensor:
-    """SciPy's and JAX's sparse arrays as a `tf.SparseTensor`."""
+    """Convert sparse arrays of SciPy and JAX to a `tf.SparseTensor`."""
     if isinstance(x, SparseTensor):
         return x
     if data_adapter_utils.is_scipy_sparse(x):
         found = x.tocoo()
         where, values = np.column_stack([found.row, found.col]), found.data
-    else:  # filled up to its capacity with coordinates that lie outside
+    else:  # padded to its capacity with coordinates out of range
         where, values = np.asarray(x.indices), np.asarray(x.data)
         inside = (where < x.shape).all(axis=1)
         where, values = where[inside], values[inside]
@@ -62,13 +62,13 @@ def _rows(x: Any, rows: np.ndarray) -> Any:
     if isinstance(x, SparseTensor):
         return take_rows(x, rows)
     if isinstance(x, RaggedTensor):
-        ragged: Any = x  # type checkers know dense tensors as its argument
+        ragged: Any = x  # type checkers expect a dense tensor here
         return gather(ragged, rows)
     return wrap(x.array[rows]) if is_text(x) else np.asarray(x)[rows]
 
 
 class SparseBatches(PyDataset):
-    """Data of which some are sparse, ragged or texts, in batches of rows, in an order that each epoch may draw anew."""
+    """Batches of data of which some are sparse, ragged or strings; each epoch may shuffle them."""
 
     def __init__(self, data: tuple[Any, ...], batch_size: int, shuffle: bool) -> None:
         super().__init__()

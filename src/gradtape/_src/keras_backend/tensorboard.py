@@ -1,4 +1,4 @@
-"""What Keras' callback `TensorBoard` needs of TensorFlow: summaries and profiles."""
+"""The parts of TensorFlow that Keras' callback `TensorBoard` uses: summaries and profiles."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ __all__ = ["Backend", "keras_model_summary", "start_batch_trace", "start_trace",
 
 
 def start_trace(logdir: str) -> None:
-    """Begin a profile."""
+    """Start a profile."""
     profiler.start(logdir)
 
 
 def stop_trace(save: bool) -> None:
-    """End a profile."""
+    """Stop a profile."""
     profiler.stop(save)
 
 
 def start_batch_trace(batch: int) -> Any:
-    """Begin a batch that a profile shows."""
+    """Start a batch of a profile."""
     return profiler.Trace("Profiled batch", step_num=batch).__enter__()
 
 
 def stop_batch_trace(batch_trace_context: Any) -> None:
-    """End a batch that a profile shows."""
+    """Stop a batch of a profile."""
     batch_trace_context.__exit__(None, None, None)
 
 
 class Backend:
-    """Keras' backend as the callback sees it: one that has summaries and profiles, as TensorFlow's has."""
+    """Keras' backend for the callback: with summaries and profiles, like TensorFlow's."""
 
     def __init__(self, backend: ModuleType, tensorboard: ModuleType) -> None:
         self._backend, self.tensorboard = backend, tensorboard
@@ -43,21 +43,21 @@ class Backend:
 
     @staticmethod
     def backend() -> str:
-        """The name by which the callback knows such a backend."""
+        """The name by which the callback recognises such a backend."""
         return "tensorflow"
 
 
 def summary_of(callback: Any) -> ModuleType:
-    """The module that the callback writes summaries with."""
+    """The module with which the callback writes summaries."""
     return summary
 
 
 def keras_model_summary(name: str, data: Any, step: Any = None) -> Any:
-    """Write the structure of a model, which TensorBoard draws. False without a writer, or if it has no JSON."""
+    """Write the structure of a model for TensorBoard. False without a writer, or if the model has no JSON."""
     metadata = SummaryMetadata(plugin_data={"plugin_name": "graph_keras_model", "content": b"1"})
     try:
         text = data.to_json()
-    except Exception as error:  # a callback goes on without the drawing
+    except Exception as error:  # the callback continues without it
         warnings.warn(f"Model failed to serialize as JSON. Ignoring... {error}", stacklevel=2)
         return False
     with summary_experimental.summary_scope(name, "graph_keras_model") as (tag, _):

@@ -29,8 +29,8 @@ from gradtape._src.variable import is_distributed
 
 
 def _first(batches: EpochIterator) -> Iterator[tuple[Any, Any, list[Any]]]:
-    """The first batch, to build a model by. NumPy's random state stays: the order of a shuffled epoch must not depend
-    on whether the model was built before it.
+    """The first batch, for building a model. NumPy's random state is preserved, so that the order of a shuffled epoch
+    does not depend on whether the model was built before.
     """
     state = np.random.get_state()
     try:
@@ -42,7 +42,7 @@ def _first(batches: EpochIterator) -> Iterator[tuple[Any, Any, list[Any]]]:
 
 
 class Trainer(base_trainer.Trainer):
-    """The part of a Keras model that trains it."""
+    """The part of Keras models that trains them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Trainer(base_trainer.Trainer):
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy in whose scope the model was created; the active one, if there was none."""
+        """The strategy in whose scope the model was created, or the active one."""
         return self._distribute_strategy or get_strategy()
 
     # -- one batch ---------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Trainer(base_trainer.Trainer):
             with self.distribute_strategy.scope():
                 self._symbolic_build(iterator=None if batches is None else _first(batches), data_batch=data_batch)
         except RuntimeError:
-            # A model without `call` has a `train_step` of its own, which creates what it needs: as with TensorFlow.
+            # A model without `call` has its own `train_step`, which creates what it needs, as with TensorFlow.
             if type(self).call is not Model.call:
                 raise
         if batches is not None:
@@ -103,7 +103,7 @@ class Trainer(base_trainer.Trainer):
 
     # -- functions of batches ----------------------------------------------------------------------------------------
     def _executed(self, step: Step, all_results: bool = False) -> Step:
-        """A function of as many batches as one execution takes."""
+        """A function of the batches of one execution."""
         strategy = self.distribute_strategy
         self._require_one_scope(strategy)
         if strategy.extended.is_distributed:
@@ -111,7 +111,7 @@ class Trainer(base_trainer.Trainer):
         return EagerSteps(step, all_results) if self.run_eagerly else CompiledSteps(step, all_results)
 
     def _require_one_scope(self, strategy: Any) -> None:
-        """Raise if the model was created outside of the scope that it was compiled in."""
+        """Raise an error if the model was created outside of the scope that it was compiled in."""
         tracked = [] if self._loss_tracker is None else self._loss_tracker.variables
         if any(is_distributed(v._value) for v in tracked) and not strategy.extended.wraps:
             raise ValueError(
@@ -189,7 +189,7 @@ class Trainer(base_trainer.Trainer):
         return self.history
 
     def _train_epochs(self, epochs: range, batches: Any, callbacks: Any, validate: Any, frequency: Any) -> Any:
-        """Train for some epochs, or until a callback stops the training; the logs of the last one."""
+        """Train for several epochs, or until a callback stops the training; return the logs of the last one."""
         logs: dict[str, Any] = {}
         for epoch in epochs:
             self.reset_metrics()
@@ -205,11 +205,11 @@ class Trainer(base_trainer.Trainer):
     def _batches(
         self, x: Any, y: Any, sample_weight: Any, batch_size: int | None, steps: int | None, **options: Any
     ) -> EpochIterator:
-        """The data in batches, as many at a time as one execution takes; in order unless `shuffle` says otherwise."""
+        """The data in batches, in groups for one execution each; in order unless `shuffle` is set."""
         options = {"shuffle": False, **options}
         if self.distribute_strategy.extended.is_distributed:
             x = batches_of_worker(x, self.distribute_strategy)
-        if is_for_host((x, y, sample_weight)):  # Keras' own slices of them would not be sparse, or not be at all
+        if is_for_host((x, y, sample_weight)):  # Keras' own slices of them would not be sparse, or fail
             data = data_adapter_utils.pack_x_y_sample_weight(x, y, sample_weight)
             x = SparseBatches(data if isinstance(data, tuple) else (data,), batch_size or 32, options.pop("shuffle"))
             y = sample_weight = batch_size = None
@@ -234,7 +234,7 @@ class Trainer(base_trainer.Trainer):
         return dict(pythonify_logs(self._get_metrics_result_or_logs(logs)))
 
     def _validation(self, data: Any, batch_size: int | None, steps: int | None, callbacks: Any) -> Callable[[], Any]:
-        """Evaluates on the validation data; its iterator is created once and used in every epoch."""
+        """A function that evaluates on the validation data; its iterator is created once and reused in every epoch."""
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
         self._eval_epoch_iterator = None
 
@@ -309,7 +309,7 @@ class Trainer(base_trainer.Trainer):
         for first, last, data in batches:
             callbacks.on_predict_batch_begin(first)
             outputs = tree.map_structure(convert_to_numpy, self.predict_function(data))  # type: ignore[misc]
-            parts.append(outputs)  # callbacks, in another thread, would gather the parts of other processes once more
+            parts.append(outputs)  # callbacks, in another thread, would gather the parts of other processes again
             callbacks.on_predict_batch_end(last, {"outputs": outputs})
             if self.stop_predicting:
                 break
