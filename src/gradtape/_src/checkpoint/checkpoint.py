@@ -1,4 +1,4 @@
-"""`tf.train.Checkpoint`: the values of variables in files, in TensorFlow's format, and back."""
+"""`tf.train.Checkpoint`: save the values of variables in TensorFlow's format, and restore them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from gradtape._src.variable import (
 )
 
 saving = forks.rlock()
-"""The thread that saves under a number holds it. To lock a folder as well (`alone_in`), acquire this one first."""
+"""Held by the thread that saves under a number. To lock a folder as well (`alone_in`), acquire this lock first."""
 
 
 class CheckpointOptions:
@@ -145,7 +145,7 @@ class Checkpoint:
         own.pop("_root", None)
         parts.update(own)
         if root is not None:
-            parts["root"] = self  # in the file both are one object
+            parts["root"] = self  # in the file both are the same object
         if counter is not None:
             parts["save_counter"] = counter
         return parts
@@ -181,7 +181,7 @@ class Checkpoint:
 
     @contextmanager
     def _numbered(self) -> Iterator[int]:
-        """The number of a save, for one thread at a time; if the save fails, the number is used again."""
+        """Context with the number of a save, for one thread at a time; after an error, the number is reused."""
         with saving:
             counter = self.save_counter
             number = int(counter.numpy()) + 1
@@ -213,17 +213,17 @@ class Checkpoint:
         with named_errors(os.path.dirname(prefix) or prefix):
             self._store(prefix, tensors)
 
-    # Overridden where several processes write one checkpoint.
+    # Overridden if several processes write one checkpoint.
     def _store(self, prefix: str, tensors: dict[str, Any]) -> None:
         """Write the values."""
         bundle.write(prefix, tensors)
 
     def _alone_in(self, folder: str) -> AbstractContextManager[None]:
-        """Keep others from changing several files of a folder."""
+        """Lock a folder while several files in it change."""
         return alone_in(folder)
 
     def _once(self, stage: str, work: Callable[[], None]) -> None:
-        """Change files which all processes share."""
+        """Change files that all processes share."""
         work()
 
     # -- restoring ---------------------------------------------------------------------------------------------------
@@ -276,14 +276,14 @@ class Checkpoint:
 
 
 def call_back(options: Any, path: str) -> None:
-    """Call the callbacks of the options for a checkpoint that has been written."""
+    """Run the callbacks of the options after a checkpoint was written."""
     for callback in getattr(options, "experimental_write_callbacks", None) or ():
         callback(path) if inspect.signature(callback).parameters else callback()
 
 
 @contextmanager
 def withdrawn_on_error(path: str) -> Iterator[None]:
-    """If anything fails before the file `checkpoint` names a new checkpoint, the folder does not change."""
+    """Undo a save if anything fails before the file `checkpoint` names it."""
     new = not os.path.exists(f"{path}.index")
     try:
         yield
@@ -346,7 +346,7 @@ class PythonState:
 
 
 class TensorState:
-    """State in several tensors, as that of a lookup table. A subclass defines both methods."""
+    """State that consists of several tensors, such as that of a lookup table. Subclasses define both methods."""
 
     is_saved: bool = True
 
@@ -354,7 +354,7 @@ class TensorState:
         return {}
 
     def saved_tensors(self) -> dict[str, ndarray]:
-        """The tensors to save, each by the end of its key in the checkpoint."""
+        """The tensors to save, by the suffix of their key in the checkpoint."""
         raise NotImplementedError(f"{type(self).__name__} must define saved_tensors(), which returns what to save.")
 
     def restore_tensors(self, tensors: dict[str, ndarray]) -> None:
@@ -365,14 +365,14 @@ class TensorState:
 
 
 def _stateful(value: Any) -> Any:
-    """The variable or state that an object in a checkpoint is, or None. One that is the root is the root's root."""
+    """The variable or state that is saved for an object, or None. For a nested root, the root's."""
     while isinstance(value, Checkpoint):
         value = unwrapped(value._root)
     return value if isinstance(value, (Variable, PythonState, TensorState)) else None
 
 
 def _saved_value(array: Any) -> Any:
-    """The value of a variable for a file; of one that is divided over several processes, the parts in this one."""
+    """The value of a variable for a file; if it is sharded over several processes, the parts of this one."""
     if getattr(array, "is_fully_addressable", True) or array.is_fully_replicated:
         return np.asarray(array)
     parts = []
@@ -384,7 +384,7 @@ def _saved_value(array: Any) -> Any:
 
 
 def _values_of(thing: Found) -> dict[str, tuple[str, dict[str, ndarray]]]:
-    """The saved values of an object, by attribute: a readable name, and values by the ends of their keys."""
+    """The saved values of an object, by attribute: a readable name, and values by key suffix."""
     value = _stateful(thing.value)
     if isinstance(value, Variable):
         return {VALUE: (value.name.removesuffix(":0"), {"": _saved_value(read(value).array)})}
@@ -396,31 +396,31 @@ def _values_of(thing: Found) -> dict[str, tuple[str, dict[str, ndarray]]]:
     return {}
 
 
-# -- matching the values of a checkpoint with objects ----------------------------------------------------------------
+# -- matching the values of a checkpoint to objects ------------------------------------------------------------------
 class Restoration:
     """Restores the values of one checkpoint to objects, some of which may not exist yet.
 
-    It starts at the checkpoint and at the objects attached to it, which may outlive it, and has no strong references
-    to them.
+    It holds no strong references to the checkpoint and the objects attached to it, where it starts, so that it may
+    outlive them.
     """
 
     partial = True
-    """Whether the user knows that not everything will be found, or there is nothing yet."""
+    """Whether the user expects that some values are not found, or nothing was loaded."""
 
     def __init__(self, reader: bundle.Reader, nodes: list[ObjectNode], root: Checkpoint) -> None:
         self.reader, self.nodes = reader, nodes
         self.names = Names(nodes)
-        self.objects: dict[int, int] = {}  # node -> id of the object that was found for it
-        self._done: set[int] = set()  # nodes whose values have been handed over
-        self._refused: set[int] = set()  # nodes whose values did not fit what was found for them
-        self._served: set[int] = set()  # uids of the variables that have got one
+        self.objects: dict[int, int] = {}  # by node: the id of its object
+        self._done: set[int] = set()  # nodes whose values were assigned
+        self._refused: set[int] = set()  # nodes whose values did not fit their objects
+        self._served: set[int] = set()  # uids of variables that have been assigned to
         self._starts: dict[int, Callable[[], Any]] = {0: weakref.ref(root, _forget_the_dead)}
         self.partial = False
 
     _busy: ClassVar[bool] = False
 
     def look(self) -> None:
-        """Assign the values of all objects that can be reached now: of all or, on an error, of none.
+        """Assign the values of all reachable objects, or of none if there is an error.
 
         While a restore is deferred, the first read of a new variable calls this. That may happen during this call; the
         inner call then returns immediately.
@@ -436,7 +436,7 @@ class Restoration:
     def _look(self) -> None:
         pairs = list(self._reachable())
         self.objects.update((number, id(value)) for number, value in pairs)
-        # Python states come first: `deserialize` may fail, and then no variable has changed.
+        # Python state comes first: if `deserialize` fails, no variable has changed.
         pairs.sort(key=lambda pair: isinstance(_stateful(pair[1]), Variable))
         served: set[int] = set()
         actions: list[tuple[int, Callable[[], Any] | None]] = []
@@ -453,7 +453,7 @@ class Restoration:
         except BaseException as error:
             for rollback in rollbacks:
                 rollback()
-            # Raised once. A deferred restore continues with other objects; one that is not deferred ends here.
+            # Raised once. A deferred restore continues with other objects; others end here.
             if not is_interrupt(error):
                 self._refused.add(number)
             self.partial = self.partial or self.look not in deferred_restores
@@ -466,19 +466,19 @@ class Restoration:
             deferred_restores.append(self.look)
 
     def forget(self) -> None:
-        """Nothing will be found any more."""
+        """Stop searching for objects."""
         with suppress(ValueError):
             deferred_restores.remove(self.look)
 
     def is_reachable(self) -> bool:
-        """Whether an object is alive to which something could still be attached."""
+        """Whether an object is alive to which more objects could be attached."""
         return any(start() is not None for start in self._starts.values())
 
     def _reachable(self) -> Iterator[tuple[int, Any]]:
-        """Nodes of the checkpoint with the objects found for them, along the names that both sides have."""
+        """Nodes of the checkpoint with their objects, found along the names that both sides have."""
         queue = [(number, start()) for number, start in list(self._starts.items())]
         seen: set[int] = set()
-        for number, value in queue:  # grows as it goes
+        for number, value in queue:  # grows in the loop
             if value is None or number in seen:
                 continue
             seen.add(number)
@@ -493,12 +493,10 @@ class Restoration:
                             self._starts[child] = weakref.ref(part, _forget_the_dead)
 
     def _actions(self, number: int, value: Any, served: set[int]) -> Iterator[Callable[[], Any] | None]:
-        """Functions that assign the values of a node, None if they are assigned. Raises if a value does not match."""
+        """Functions that assign the values of a node; None if they were assigned. Raises an error for mismatches."""
         values = self.nodes[number].values
         if isinstance(value, Variable) and VALUE in values:
-            if (
-                value.uid in served or value.uid in self._served
-            ):  # two places that are one variable now: the first counts
+            if value.uid in served or value.uid in self._served:  # two nodes now share a variable: the first one counts
                 yield None
             else:
                 array = _fitting(value, self.reader.get(values[VALUE][1]), values[VALUE][1])
@@ -531,7 +529,7 @@ class Restoration:
 
 
 def _forget_the_dead(_: Any) -> None:
-    """An object is gone to which something could have been attached: perhaps the last one."""
+    """Called when an object is deleted to which more could have been attached: it may have been the last one."""
     for look in tuple(deferred_restores):
         restoration = getattr(look, "__self__", None)
         if isinstance(restoration, Restoration) and not restoration.is_reachable():
@@ -539,11 +537,11 @@ def _forget_the_dead(_: Any) -> None:
 
 
 NAMES_IN_FILES = {"float32": "float", "float64": "double", "float16": "half"}
-"""What TensorFlow calls dtypes where it speaks of files."""
+"""TensorFlow's names of dtypes in messages about files."""
 
 
 def _fitting(variable: Variable, array: ndarray, key: str) -> ndarray:
-    """The value for a variable, checked against its shape and dtype. Integers may have another width."""
+    """The value for a variable, after checking its shape and dtype. The width of integers may differ."""
     if not variable.shape.is_compatible_with(array.shape):
         raise ValueError(
             f"Received incompatible tensor with shape {array.shape} when attempting to restore variable with shape "

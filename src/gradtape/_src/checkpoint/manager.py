@@ -1,4 +1,4 @@
-"""`tf.train.CheckpointManager`: the last few checkpoints of a training, in one folder."""
+"""`tf.train.CheckpointManager`: the most recent checkpoints of a training run, in one folder."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class CheckpointManager:
         self._step_counter, self._interval, self._last_step = step_counter, checkpoint_interval, last_checkpoint_step
         self._init_fn = init_fn
         self._latest: str | None = None
-        self._kept: dict[str, float] = {}  # path -> when it was written, oldest first
-        self._preserved_at = time.time() - 1  # when the last checkpoint was written that stays for good
+        self._kept: dict[str, float] = {}  # by path: the time of writing, oldest first
+        self._preserved_at = time.time() - 1  # the time of the last permanent checkpoint
         state = get_checkpoint_state(self._directory)
         if state is not None:
             self._latest = state.model_checkpoint_path
-            # A checkpoint without a time was not saved by a manager, and must not be removed.
+            # A checkpoint without a time was not saved by a manager, and is not removed.
             moments = state.all_model_checkpoint_timestamps
             self._kept = dict(zip(state.all_model_checkpoint_paths, moments, strict=False))
             self._preserved_at = state.last_preserved_timestamp or self._preserved_at
@@ -75,7 +75,7 @@ class CheckpointManager:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What is saved."""
+        """The `Checkpoint` to save."""
         return self._checkpoint
 
     @property
@@ -97,7 +97,7 @@ class CheckpointManager:
         """Write a checkpoint and remove old ones. Return its path, or None if `checkpoint_interval` has not passed."""
         if self._interval is not None and not self._is_time(check_interval):
             return None
-        # Other managers may save into this folder; none of them must remove the latest checkpoint of another one.
+        # Other managers may save to this folder; none of them may remove the latest checkpoint of another one.
         with saving, named_errors(self._directory), self._checkpoint._alone_in(self._directory):
             path = self._save(checkpoint_number)
             self._remove_old()
@@ -129,8 +129,8 @@ class CheckpointManager:
         )
 
     def _remove_old(self) -> None:
-        """Remove the oldest checkpoints, except those that are kept for good. The file names them until then,
-        so that the next save can continue after a killed process.
+        """Remove the oldest checkpoints, except permanent ones. The file names them until then, so that the next save
+        can continue after the process was killed.
         """
         gone = []
         while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:

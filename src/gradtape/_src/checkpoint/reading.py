@@ -1,4 +1,4 @@
-"""Looking into checkpoints: names, shapes and values, without any objects."""
+"""Inspect checkpoints: names, shapes and values, without any objects."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
         try:
             return CheckpointReader(found)
         except errors.NotFoundError:
-            if latest_checkpoint(path) == found:  # else it was removed just now, and there is a newer one
+            if latest_checkpoint(path) == found:  # otherwise it was removed just now, and there is a newer one
                 raise
     raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
 

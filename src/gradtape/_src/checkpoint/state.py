@@ -1,4 +1,4 @@
-"""The file `checkpoint` of a folder: which checkpoints there are, and which is the latest."""
+"""The file `checkpoint` of a folder: the checkpoints in it, and the latest one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
     try:
         with open(os.path.join(folder, latest_filename or "checkpoint"), "rb") as file:
             text = os.fsdecode(file.read(os.fstat(file.fileno()).st_size))
-    except (OSError, ValueError):  # ValueError: no folder has a name with a zero byte
+    except (OSError, ValueError):  # ValueError: a name with a null byte
         return None
     state = CheckpointState()
     try:
@@ -72,7 +72,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:
-    """Names and values in the text format of protocol buffers, as far as such a file uses it."""
+    """Parse names and values in the text format of protocol buffers, to the extent that such files use it."""
     at = 0
     while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
         found = _FIELD.match(text, at)

@@ -1,7 +1,7 @@
-"""What belongs to a checkpoint: variables, found from an object along names, as TensorFlow finds them.
+"""The objects of a checkpoint: variables, found from an object along names, as in TensorFlow.
 
 A checkpoint tracks variables, lists, tuples and dicts, and objects with a method `_trackable_children()` that returns
-their parts by name. `tf.Module`, `tf.train.Checkpoint` and the layers, models and optimizers of Keras have one.
+their parts by name, as in `tf.Module`, `tf.train.Checkpoint` and the layers, models and optimizers of Keras.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gradtape._src.formats.protobuf import Message, decode, encode, messages_in,
 from gradtape._src.variable import Variable, deferred_restores, unwrapped
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-"""The key under which a checkpoint describes the objects that its values belong to."""
+"""The key of the description of objects in a checkpoint."""
 
 VALUE = "VARIABLE_VALUE"
 STATE = "py_state"
@@ -62,7 +62,7 @@ def _parts_of_dict(value: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 class Found(NamedTuple):
-    """An object, the names that lead to it, and the numbers of its parts."""
+    """An object, the names on the path to it, and the numbers of its parts."""
 
     value: Any
     path: tuple[str, ...]
@@ -70,15 +70,15 @@ class Found(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The beginning of the keys of its values: names with `/` in between, and in them `.S` for a slash."""
+        """The prefix of the keys of its values: names separated by `/`, with `.S` instead of slashes in names."""
         return "/".join(name.replace(".", "..").replace("/", ".S") for name in self.path)
 
 
 def objects_below(root: Any) -> list[Found]:
-    """Everything that is reached from an object, itself first, each once, under the shortest names."""
+    """All objects that are reachable from an object, itself first, without repetitions, by the shortest paths."""
     found = [Found(unwrapped(root), (), {})]
     numbers = {id(unwrapped(root)): 0}
-    for value, path, parts in found:  # grows as it goes
+    for value, path, parts in found:  # grows in the loop
         for name, part in (parts_of(value) or {}).items():
             part = unwrapped(part)
             number = numbers.get(id(part))
@@ -91,7 +91,7 @@ def objects_below(root: Any) -> list[Found]:
 
 # -- the description in the file -------------------------------------------------------------------------------------
 class ObjectNode(NamedTuple):
-    """An object in a checkpoint, by name: the numbers of its parts; the full name and the key of each of its values."""
+    """A node of a checkpoint: the numbers of its parts by name; the full name and the key of each of its values."""
 
     parts: dict[str, int]
     values: dict[str, tuple[str, str]]
@@ -101,7 +101,7 @@ def described(found: list[Found], keys: list[dict[str, tuple[str, str]]]) -> byt
     """The objects as TensorFlow's `TrackableObjectGraph`; `keys` has (full name, key) of each object's values."""
     holding = [bool(values) for values in keys]
     changed = True
-    while changed:  # parts come after what they are part of, but for cycles: as a rule two rounds
+    while changed:  # parts come after their owners, except in cycles: usually two rounds
         changed = False
         for i in reversed(range(len(found))):
             if not holding[i] and any(holding[number] for number in found[i].parts.values()):
@@ -117,7 +117,7 @@ def described(found: list[Found], keys: list[dict[str, tuple[str, str]]]) -> byt
 
 
 def read_description(data: Any) -> list[ObjectNode]:
-    """The objects of a checkpoint. ValueError if this is no description of objects."""
+    """The objects of a checkpoint. Raises ValueError if this is not such a description."""
     if not isinstance(data, bytes):
         raise ValueError(f"The description of the objects should be a string, but is {data!r}.")
     nodes = [_node(message) for message in messages_in(decode(data), 1)]
@@ -136,13 +136,13 @@ def _node(message: Message) -> ObjectNode:
 
 
 def resume() -> None:
-    """Let deferred restores assign values to objects that exist now."""
+    """Assign values of deferred restores to objects that exist now."""
     for look in tuple(deferred_restores):
         look()
 
 
 def resume_at(owner: Any, name: str) -> None:
-    """The same for a new attribute; if a value does not match it, the attribute is not set.
+    """Assign values to a new attribute; if a value does not match, the attribute is not set.
 
     While a function is traced nothing is assigned: a variable has no value yet, and its first read restores it.
     """
@@ -159,12 +159,12 @@ _LONGEST = 64  # names that lead to an object in a message
 
 
 class Names:
-    """What leads to each object of a checkpoint, as messages show it."""
+    """The paths to the objects of a checkpoint, for messages."""
 
     def __init__(self, nodes: list[ObjectNode]) -> None:
         self._from: dict[int, tuple[int, str]] = {0: (0, "(root)")}
         order = [0]
-        for number in order:  # grows as it goes
+        for number in order:  # grows in the loop
             for name, part in nodes[number].parts.items():
                 if part not in self._from:
                     self._from[part] = (number, name)

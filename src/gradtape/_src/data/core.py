@@ -29,13 +29,13 @@ INFINITE = -1
 UNKNOWN = -2
 
 END: Any = object()
-"""Marks the end of the elements."""
+"""The sentinel at the end of the elements."""
 
 Elements = Iterator[Any]
 
 
 class FileShard(NamedTuple):
-    """Every file whose number is `worker` modulo `workers`: those that one worker reads."""
+    """The files that one worker reads: those whose number is `worker` modulo `workers`."""
 
     workers: int
     worker: int
@@ -52,7 +52,7 @@ class Run:
         self._given = list(given or ())
         self._lock = forks.lock()
         self.seeds: list[int] = []
-        self.op_streams: dict[Any, OpStreams] = {}  # for the random ops in each function of the pipeline
+        self.op_streams: dict[Any, OpStreams] = {}  # of the random ops in each function of the pipeline
 
     def seed(self, draw: Callable[[], int]) -> int:
         """The next seed: the one that this iteration used here before, or a new one."""
@@ -63,7 +63,7 @@ class Run:
         return seed
 
     def inner(self) -> Run:
-        """The same iteration, for datasets that functions return: files are divided outside of them."""
+        """The same iteration for datasets that functions return: files are divided outside of them."""
         if self.files is None:
             return self
         found = copy.copy(self)
@@ -71,7 +71,7 @@ class Run:
         return found
 
     def own_files(self, names: Elements) -> Elements:
-        """The files of the shard, all of them without one."""
+        """The files of the shard, or all files without one."""
         if self.files is None:
             return names
         return _own_files(names, self.files)
@@ -124,7 +124,7 @@ class Pipeline:
             return self.find_spec()
 
     def of_files_of(self, *sources: Pipeline) -> Pipeline:
-        """The same pipeline, which reads files where all of these do, unless it says itself whether it does."""
+        """The same pipeline, marked as reading files if all of these do, unless it is marked already."""
         if self.reads_files is not _never or all(source.reads_files is _never for source in sources):
             return self
         return replace(self, reads_files=lambda: all(source.reads_files() for source in sources))
@@ -135,7 +135,7 @@ class Pipeline:
 
 
 def outside() -> AbstractContextManager[Any]:
-    """Run an input pipeline on the CPU, without recording it on tapes or tracing it."""
+    """Context for running an input pipeline: on the CPU, not recorded on tapes, not traced."""
     if active_stack() is None and current_graph() is None and not placement.places:
         return nullcontext()
     return settings((graph_traced, None), (active, None), (chosen_device, None))

@@ -118,7 +118,7 @@ class Dataset:
     def _next(self, pipeline: Pipeline) -> Dataset:
         return Dataset._of(pipeline.of_files_of(self._pipeline), self._options)
 
-    # -- made from -----------------------------------------------------------------------------------------------------
+    # -- creation ------------------------------------------------------------------------------------------------------
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Create a dataset with one element.
@@ -285,7 +285,7 @@ class Dataset:
             sources.directed(pipelines, sources.drawn(chances, len(pipelines), own), stop_on_empty_dataset)
         )
 
-    # -- iterating -----------------------------------------------------------------------------------------------------
+    # -- iteration -----------------------------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Any]:
         return OwnedIterator(self._pipeline)
 
@@ -325,7 +325,7 @@ class Dataset:
         return f"<{self._pipeline.kind} element_spec={self.element_spec!r}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: how many elements there are, and what they are. No element is computed for it."""
+        """The dataset in a notebook: the number and the specification of its elements, without computing any."""
         from html import escape
 
         size = {-1: "infinite", -2: "of unknown length"}.get(self._pipeline.size, f"{self._pipeline.size:,} elements")

@@ -72,7 +72,7 @@ class IteratorBase(PythonState):
             end_step("a dataset gives the next element", least=64)
         with self._lock, outside():
             if self._interrupted or self._generation != forks.generation:
-                # A signal may have ended the generators that make the elements; a forked child lacks their threads.
+                # A signal may have ended the generators that compute the elements; a forked child lacks their threads.
                 self._start(self._run.seeds, self._position)
             try:
                 element = next(self._elements)
@@ -129,7 +129,7 @@ class OwnedIterator(IteratorBase):
 
 
 def refuse_tracing() -> None:
-    """Within a function that is traced, elements would become constants of the program: the same at every call."""
+    """Raise an error in a traced function: elements would become constants of the program, the same in every call."""
     graph = current_graph()
     if graph is not None:
         raise NeedsEagerError(

@@ -1,4 +1,4 @@
-"""Sources of elements: arrays, generators, numbers, the names of files, and combinations of datasets."""
+"""Sources of elements: arrays, generators, ranges, file names, and combinations of datasets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gradtape._src.tensor import Tensor
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
 def tensors(value: Any) -> Pipeline:
-    """One element."""
+    """A dataset of one element."""
     element = normalized(value)
     if all(leaf is None for leaf in nest.flatten(element)):
         raise errors.invalid_argument(
@@ -46,7 +46,7 @@ def tensors(value: Any) -> Pipeline:
 
 
 def listed(elements: Any) -> Pipeline:
-    """The elements of a list."""
+    """A dataset of the elements of a list."""
     if not elements:
         raise ValueError("Invalid `elements`. `elements` should not be empty.")
     made = [normalized(element) for element in elements]
@@ -54,7 +54,7 @@ def listed(elements: Any) -> Pipeline:
 
 
 def slices(value: Any) -> Pipeline:
-    """The rows of arrays."""
+    """A dataset of the rows of arrays."""
     element = normalized(value)
     leaves = nest.flatten(element)
     columns = [None if leaf is None else _column(leaf) for leaf in leaves]
@@ -69,7 +69,7 @@ def slices(value: Any) -> Pipeline:
 
 
 def _sliced(element: Any, columns: list[Any], count: int) -> Pipeline:
-    """Rows of sparse tensors, batches of datasets and arrays."""
+    """A dataset of the rows of sparse tensors, batches of datasets and arrays."""
     pack = packer(element)
     specs = [row_spec(spec) for spec in nest.flatten(spec_of(element))]
 
@@ -105,7 +105,7 @@ def _row_spec(column: Any) -> Any:
 
 
 def numbers(args: tuple[Any, ...], output_type: Any) -> Pipeline:
-    """Numbers from a start to a stop by a step, as in Python's `range`."""
+    """The numbers from a start to a stop by a step, as in Python's `range`."""
     if not 1 <= len(args) <= 3:
         raise ValueError(f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}.")
     given = [as_int(arg, "range") for arg in args]
@@ -166,7 +166,7 @@ def _signature(types: Any, shapes: Any) -> Any:
 
 
 def shapes_like(structure: Any, shapes: Any) -> list[Any]:
-    """The shapes for the leaves of a structure; a list is a shape there, and so is a tuple beside a leaf."""
+    """The shapes for the leaves of a structure; a list is a shape there, and so is a tuple next to a leaf."""
     if not nest.is_nested(structure):
         return [shapes if isinstance(shapes, TensorShape) else TensorShape(shapes)]
     if isinstance(structure, Mapping):
@@ -180,7 +180,7 @@ def shapes_like(structure: Any, shapes: Any) -> list[Any]:
 
 
 def _as_structure(signature: Any) -> Any:
-    """Lists within a signature are tuples."""
+    """Convert lists in a signature to tuples."""
     if isinstance(signature, list):
         return tuple(map(_as_structure, signature))
     if type(signature) is tuple:
@@ -191,7 +191,7 @@ def _as_structure(signature: Any) -> Any:
 
 
 def _fitting(signature: Any, value: Any) -> Any:
-    """The yielded value, in the structure and the dtypes of the signature."""
+    """Convert a yielded value to the structure and the dtypes of the signature."""
     try:
         leaves = _leaves_like(signature, value)
         specs = nest.flatten(signature)
@@ -211,7 +211,7 @@ def _fitting(signature: Any, value: Any) -> Any:
 
 
 def _of_kind(value: Any, spec: Any) -> Any:
-    """A value of the kind and the dtype that a specification has; TypeError if it is another one."""
+    """Convert a value to the type and dtype of a specification; TypeError if it has another type."""
     if isinstance(spec, TensorSpec):
         value = convert(value) if isinstance(value, Tensor) else convert(value, spec.dtype)
     if isinstance(spec, RaggedTensorSpec) and not spec.ragged_rank:
@@ -355,7 +355,7 @@ def directed(sources: list[Pipeline], choices: Callable[[Run], Any], stop_on_emp
 
 
 def drawn(weights: Any, count: int, own: IterationSeeds) -> Callable[[Run], Any]:
-    """Numbers of datasets at random, by weights: the same for all, or new ones for every number."""
+    """Random numbers of datasets, by weights: the same for all, or new ones for every number."""
 
     def choices(run: Run) -> Any:
         generator = own.generator(run)

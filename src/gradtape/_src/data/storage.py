@@ -1,4 +1,4 @@
-"""Elements in files: a cache, and datasets that are saved and loaded, in a format of gradtape."""
+"""Elements in files: caches, and saved datasets, in gradtape's own format."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from gradtape._src.shape import TensorSpec
 _DESCRIPTION = "dataset_spec.json"
 _ELEMENT_FILE = re.compile(r"elements(-\d+)?\.tfrecord")
 _TENSOR, _SPARSE, _DATASET, _BATCH = 1, 2, 3, 4  # fields of a record: the leaves of an element
-_COUNT = 15  # the field of the last record: how many elements there are
+_COUNT = 15  # the field of the last record: the number of elements
 
 DatasetSpecOf = Callable[[Any, Any], Any]
-"""What makes the specification of a dataset from that of its elements and a shape."""
+"""Makes the specification of a dataset from that of its elements and a shape."""
 
 
 def path_of(path: Any) -> str:
@@ -51,7 +51,7 @@ def _record(element: Any) -> bytes:
 
 
 def _field(leaf: Any) -> tuple[int, Any]:
-    """A leaf as a field. Datasets are written with all their elements."""
+    """A leaf as a field. Datasets are written with all of their elements."""
     if leaf is None:
         return _TENSOR, b""
     if isinstance(leaf, SparseTensor):
@@ -64,7 +64,7 @@ def _field(leaf: Any) -> tuple[int, Any]:
 
 
 def _elements(file: IO[bytes], path: str, spec: Any, expected: int | None) -> Elements:
-    """The elements in an open file. Their number is checked: it is given, or in the last record."""
+    """The elements in an open file. Their number is checked against `expected`, or the last record."""
     count = 0
     for record in records_in(file):
         try:
@@ -92,7 +92,7 @@ class _OtherElements(Exception):
 
 
 def _unpacked(fields: Message, spec: Any) -> Any:
-    """The element that fields describe."""
+    """The element that the fields encode."""
     specs = nest.flatten(spec)
     if len(fields) != len(specs):
         raise _OtherElements(f"Component count mismatch: expected {len(specs)} but got {len(fields)}")
@@ -133,7 +133,7 @@ def _dataset(data: bytes, spec: Any) -> Any:
 
 # -- caches ----------------------------------------------------------------------------------------------------------
 def cached_in_file(source: Pipeline, path: str) -> Pipeline:
-    """Keep the elements of the first complete iteration in a file. Until then every iteration writes its own file."""
+    """Cache the elements of the first complete iteration in a file. Until then every iteration writes its own file."""
     complete = f"{path}.data"
     folder = os.path.dirname(complete) or "."
 
@@ -166,7 +166,7 @@ def _add(part: Staged, record: bytes, path: str) -> None:
 
 
 def snapshot(source: Pipeline, path: str) -> Pipeline:
-    """Keep the elements of the first complete iteration in a folder."""
+    """Save the elements of the first complete iteration in a folder."""
     kept = cached_in_file(source, os.path.join(path, "snapshot"))
 
     def elements(run: Run) -> Elements:
@@ -237,7 +237,7 @@ class _Saved(NamedTuple):
 
 
 def load(path: str, element_spec: Any, compression: str | None, dataset_spec: DatasetSpecOf) -> Pipeline:
-    """The elements in a folder; `dataset_spec` makes the specification of a dataset among them."""
+    """The elements in a folder; `dataset_spec` makes the specifications of nested datasets."""
     way = compression or ""
     loaded = _Saved.read(path, dataset_spec)
     spec = loaded.spec if element_spec is None else element_spec
@@ -257,7 +257,7 @@ def load(path: str, element_spec: Any, compression: str | None, dataset_spec: Da
 
 
 def _open(path: str, compression: str, dataset_spec: DatasetSpecOf) -> tuple[_Saved, IO[bytes]]:
-    """What is saved in a folder, and its elements; tries again if they are being replaced."""
+    """The description of a saved dataset, and its elements; tries again if they are being replaced."""
     saved = _Saved.read(path, dataset_spec)
     while True:
         try:

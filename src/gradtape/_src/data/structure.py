@@ -52,7 +52,7 @@ class DatasetBatch:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is already a leaf: a tensor, dense, sparse or ragged, None, a dataset, an optional value."""
+    """Whether a value is a leaf already: a dense, sparse or ragged tensor, None, a dataset, an optional."""
     return (
         isinstance(value, (Tensor, SparseTensor, RaggedTensor))
         or value is None
@@ -80,19 +80,19 @@ def normalized(value: Any) -> Any:
 
 
 def returned(value: Any) -> Any:
-    """The result of a function as an element; a list at the top level becomes a tuple."""
+    """Convert the result of a function to an element; a list at the top level becomes a tuple."""
     if type(value) is Tensor:
         return value
     return normalized(tuple(value) if type(value) is list else value)
 
 
 def call(function: Callable[..., Any], element: Any) -> Any:
-    """A function of an element; the parts of a tuple are its arguments."""
+    """Call a function with an element; the parts of a tuple are its arguments."""
     return function(*element) if type(element) is tuple else function(element)
 
 
 def packer(structure: Any) -> Callable[[list[Any]], Any]:
-    """A function that arranges leaves like a structure; work that depends only on the structure is done once."""
+    """A function that packs leaves into a structure; work that depends only on the structure is done once."""
     if not nest.is_nested(structure):
         return lambda flat: flat[0]
     if type(structure) is tuple and not any(map(nest.is_nested, structure)):
@@ -122,12 +122,12 @@ TENSOR_SPECS = (TensorSpec, SparseTensorSpec, RaggedTensorSpec)
 
 
 def each(change: Callable[[Any], Any], spec: Any) -> Any:
-    """A specification with that of every tensor changed."""
+    """A specification with `change` applied to every tensor's."""
     return nest.map_structure(lambda leaf: change(leaf) if isinstance(leaf, TENSOR_SPECS) else leaf, spec)
 
 
 def reshaped(spec: Any, shape: Any) -> Any:
-    """The specification with another shape; ragged dimensions begin with the second one."""
+    """The specification with another shape; ragged dimensions start with the second one."""
     if not isinstance(spec, RaggedTensorSpec):
         return type(spec)(shape, spec.dtype)
     more = 0 if spec.shape.rank is None else (TensorShape(shape).rank or 0) - spec.shape.rank
@@ -135,7 +135,7 @@ def reshaped(spec: Any, shape: Any) -> Any:
 
 
 def in_batches(spec: Any, size: int | None) -> Any:
-    """The specification of batches of what `spec` specifies."""
+    """The specification of batches of such elements."""
     return nest.map_structure(lambda leaf: _batched_spec(leaf, size), spec)
 
 
@@ -146,7 +146,7 @@ def _batched_spec(leaf: Any, size: int | None) -> Any:
 
 
 def row_spec(leaf: Any) -> Any:
-    """The specification of the rows of what `leaf` specifies."""
+    """The specification of the rows of such a leaf."""
     if isinstance(leaf, TENSOR_SPECS):
         return reshaped(leaf, leaf.shape[1:])
     return leaf._row() if hasattr(leaf, "_row") else leaf
@@ -169,7 +169,7 @@ def rows_of(leaf: Any) -> Any:
 
 
 def joined(leaves: list[Any]) -> Any:
-    """One leaf whose rows are the given leaves, which are not dense tensors; None for leaves of another kind."""
+    """A leaf whose rows are the given leaves, which are not dense tensors; None for other leaves."""
     if all(isinstance(leaf, SparseTensor) for leaf in leaves):
         return stack(leaves)
     if all(isinstance(leaf, (RaggedTensor, RaggedRow)) for leaf in leaves):
@@ -180,11 +180,11 @@ def joined(leaves: list[Any]) -> Any:
 
 
 def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: Callable[[], tuple[Any, ...]]) -> Any:
-    """The specification of the result of a function, for arguments of these specifications.
+    """The specification of a function's result, for arguments with these specifications.
 
     The function runs on ones, twice if dimensions are unknown. If it fails on these, it runs on the first element; then
-    only the ranks of the results are used. Of texts it runs on empty ones and on the first element, and of integers on
-    twos as well if a size is 1, because shapes may depend on them.
+    only the ranks of the results are used. With strings, it runs on empty ones and on the first element; with integers,
+    also on twos if a size is 1, because shapes may depend on them.
     """
     sizes = _SIZES if any(None in _dims(leaf) for leaf in nest.flatten(specs)) else _SIZES[:1]
     try:
@@ -205,7 +205,7 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
 
 
 def _spec_of_twos(function: Callable[..., Any], specs: tuple[Any, ...]) -> list[Any]:
-    """The specification of the result for twos; none if the function fails on them."""
+    """The specification of the result for twos; None if the function fails on them."""
     try:
         twos = nest.map_structure(lambda s: _twos(s) if _is_number(s) else _stand_in(s, _SIZES[0]), specs)
         return [spec_of(function(*twos))]
@@ -216,7 +216,7 @@ def _spec_of_twos(function: Callable[..., Any], specs: tuple[Any, ...]) -> list[
 
 
 def _is_number(spec: Any) -> bool:
-    """Whether it specifies one integer, which may be a size."""
+    """Whether it specifies an integer scalar, which may be a size."""
     return isinstance(spec, TensorSpec) and spec.shape.rank == 0 and spec.dtype.is_integer
 
 
@@ -230,7 +230,7 @@ def _is_text(spec: Any) -> bool:
 
 def _dims(spec: Any) -> Any:
     if isinstance(spec, (SparseTensorSpec, RaggedTensorSpec)):
-        return [None]  # the number of its values is not known
+        return [None]  # the number of values is unknown
     return (spec.shape.dims or [None] * (spec.shape.rank is None)) if isinstance(spec, TensorSpec) else ()
 
 
@@ -242,7 +242,7 @@ def _stand_in(spec: Any, size: int) -> Any:
     shape = [size if n is None else n for n in spec.shape]
     if isinstance(spec, SparseTensorSpec):
         where = np.argwhere(np.ones([min(n, 2) for n in shape], bool))
-        where = where[: 1 if size == _SIZES[0] else 2 % (len(where) + 1)]  # another number of values each time
+        where = where[: 1 if size == _SIZES[0] else 2 % (len(where) + 1)]  # a different number of values each time
         return SparseTensor(where, _ones([len(where)], spec.dtype), np.array(shape, np.int64))
     ones = _ones(shape, spec.dtype)
     ragged_rank = spec.ragged_rank if isinstance(spec, RaggedTensorSpec) else 0
@@ -256,7 +256,7 @@ def _ones(shape: Any, dtype: DType) -> Tensor:
 def _common(one: Any, other: Any) -> Any:
     if isinstance(one, TENSOR_SPECS):
         return one.most_specific_compatible_type(other)
-    if hasattr(one, "element_spec"):  # of a dataset within a dataset
+    if hasattr(one, "element_spec"):  # a dataset in a dataset
         return type(one)(nest.map_structure(_common, one.element_spec, other.element_spec), one._shape)
     if hasattr(one, "most_specific_compatible_type"):
         return one.most_specific_compatible_type(other)

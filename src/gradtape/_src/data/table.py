@@ -19,16 +19,16 @@ from gradtape._src.data.core import Elements, Run
 from gradtape._src.data.structure import packer
 
 Chunk: TypeAlias = Any
-"""Numbers of rows: a `range`, if they are consecutive, or an array."""
+"""Row numbers: a `range` if they are consecutive, else an array."""
 
 Chunks = Iterator[Chunk]
 T = TypeVar("T")
 
-_AT_ONCE = 1024  # rows whose random numbers are drawn together
+_AT_ONCE = 1024  # the number of rows whose random numbers are drawn together
 
 
 class Progression:
-    """A column of numbers that are computed on demand."""
+    """A column of numbers that is computed on demand."""
 
     def __init__(self, start: int, step: int, dtype: Any) -> None:
         self._start, self._step, self.dtype = start, step, np.dtype(dtype)
@@ -46,8 +46,8 @@ class Progression:
 
 
 class RowTable(NamedTuple):
-    """Columns, the structure of an element, the numbers of rows in their order, and the number of rows if they are
-    consecutive from the first one.
+    """Columns, the structure of an element, the row numbers in order, and the number of rows if they are consecutive
+    from the first one.
     """
 
     columns: list[Any]
@@ -82,7 +82,7 @@ class RowTable(NamedTuple):
 
 
 def straight(columns: list[Any], structure: Any, count: int) -> RowTable:
-    """All rows in their order."""
+    """All rows, in order."""
     return RowTable(columns, structure, lambda run: iter((range(count),)), count)
 
 
@@ -100,7 +100,7 @@ def _rows(column: Any, chunk: Chunk) -> ndarray:
     return column.take(chunk, 0)
 
 
-# -- chunks of numbers -----------------------------------------------------------------------------------------------
+# -- chunks of row numbers -------------------------------------------------------------------------------------------
 def regrouped(chunks: Iterable[Chunk], size: int) -> Chunks:
     """Chunks of one size; the last may be smaller.
 
@@ -150,7 +150,7 @@ def sharded(chunks: Chunks, shards: int, index: int) -> Chunks:
 
 
 def shuffled_chunks(chunks: Chunks, size: int | None, generator: np.random.Generator) -> Chunks:
-    """The numbers in the order that `shuffled` gives."""
+    """The row numbers in the order of `shuffled`."""
     numbers = itertools.chain.from_iterable(c if isinstance(c, range) else c.tolist() for c in chunks)
     mixed = shuffled(numbers, size, generator)
     while some := list(itertools.islice(mixed, 8 * _AT_ONCE)):

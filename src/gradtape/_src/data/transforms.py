@@ -41,12 +41,12 @@ Function = Callable[..., Any]
 
 
 def _like(source: Pipeline, kind: str, elements: Callable[[Run], Elements], size: int) -> Pipeline:
-    """Another dataset with elements of the same kind."""
+    """Another dataset with elements of the same specification."""
     return Pipeline(kind, elements, lambda: source.spec, size)
 
 
 def _rearranged(source: Pipeline, kind: str, size: int, change: Any, plain: Any) -> Pipeline:
-    """Elements in another order: `change` reorders row numbers of a table, `plain` elements one by one."""
+    """Reordered elements: `change` reorders row numbers of a table, `plain` elements one by one."""
     if source.table is not None:
         table = source.table.reordered(change)
         return Pipeline(kind, table.elements, lambda: source.spec, size, table)
@@ -54,13 +54,13 @@ def _rearranged(source: Pipeline, kind: str, size: int, change: Any, plain: Any)
 
 
 def renamed(source: Pipeline, kind: str) -> Pipeline:
-    """The same elements under another name."""
+    """The same elements, with another name of the dataset."""
     return Pipeline(kind, source.elements, lambda: source.spec, source.size, source.table)
 
 
 # -- order and number ------------------------------------------------------------------------------------------------
 def shuffle(source: Pipeline, buffer_size: Any, seed: Any, reshuffle: Any) -> Pipeline:
-    """Elements in random order."""
+    """Shuffle the elements."""
     size: int | None = as_int(buffer_size, "buffer_size")
     if size == UNKNOWN:
         size = None  # all of them
@@ -171,12 +171,12 @@ def _result_spec(source: Pipeline, function: Function) -> Any:
 
 
 def mapped(source: Pipeline, function: Any, kind: str = "_MapDataset") -> Pipeline:
-    """A function of every element."""
+    """Apply a function to every element."""
     function = _callable(function, "func")
 
     def of_element(element: Any) -> Any:
         result = function(*element) if type(element) is tuple else function(element)
-        if type(result) is Tensor:  # the fast path, without calls of Python functions
+        if type(result) is Tensor:  # the fast path, without Python calls
             return result
         result = returned(result)
         if result is None:
@@ -216,7 +216,7 @@ def filtered(source: Pipeline, predicate: Any) -> Pipeline:
 
 
 def take_while(source: Pipeline, predicate: Any) -> Pipeline:
-    """The elements up to the first for which a function is not true."""
+    """The elements before the first one for which a function is not true."""
     predicate = _callable(predicate, "predicate")
 
     def wanted(element: Any) -> bool:
@@ -283,9 +283,9 @@ def _inner_reads_files(source: Pipeline, function: Function) -> bool:
 
 
 def _outer(source: Pipeline, function: Function, run: Run) -> tuple[Elements, Run]:
-    """The elements that datasets are made of, and the iteration for these.
+    """The elements that datasets are created from, and the iteration for these.
 
-    Workers that read a part of the files each take a part of the elements, if these stand for files.
+    Workers that read parts of the files divide the elements among them, if these represent files.
     """
     within = run.inner()
     if run.files is None or source.reads_files() or not _inner_reads_files(source, function):
@@ -369,7 +369,7 @@ def _same_state(before: Any, after: Any, name: str) -> Any:
 
 
 def reduced(elements: Elements, initial_state: Any, function: Any) -> Any:
-    """The last state of a function that maps a state and an element to the next state."""
+    """Fold the elements with a function of the state and an element; return the last state."""
     function = _callable(function, "reduce_func")
     state = normalized(initial_state)
     for element in elements:
@@ -455,7 +455,7 @@ def _miscounted(expected: int, found: str) -> errors.OpError:
 def cached(source: Pipeline) -> Pipeline:
     """Keep the elements of the first complete iteration for later ones."""
     if source.table is not None and source.table.straight is not None:
-        return renamed(source, "CacheDataset")  # in memory as it is, and always in the same order
+        return renamed(source, "CacheDataset")  # stored as it is, and always in the same order
     kept: list[list[Any]] = []
 
     def elements(run: Run) -> Elements:
@@ -478,23 +478,23 @@ def prefetched(source: Pipeline, buffer_size: Any) -> Pipeline:
         raise errors.invalid_argument(
             "buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning", "PrefetchDataset"
         )
-    if size == 0 or source.table is not None:  # rows of arrays need no computation
+    if size == 0 or source.table is not None:  # rows of arrays are not computed
         return renamed(source, "_PrefetchDataset")
     return _like(source, "_PrefetchDataset", lambda run: _Ahead(source, run, 2 if size < 0 else size), source.size)
 
 
 class _Buffer:
-    """The elements that a thread has computed and the iterator has not read yet.
+    """A queue of elements that a thread has computed and the iterator has not read yet.
 
-    It has no lock that a signal could leave locked: both queues are C code.
+    It has no lock that a signal could leave locked: both queues are implemented in C.
     """
 
     def __init__(self, reader: _Ahead, size: int) -> None:
         self._items: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-        self._room: SimpleQueue[Any] = SimpleQueue()  # a None for every element that may be added
+        self._room: SimpleQueue[Any] = SimpleQueue()  # a None for each free slot
         for _ in range(size):
             self._room.put(None)
-        self._reader = weakref.ref(reader, self._room.put)  # when it is gone, its dead reference arrives there
+        self._reader = weakref.ref(reader, self._room.put)  # adds its dead reference when the reader is deleted
 
     def put(self, element: Any, error: BaseException | None = None) -> bool:
         """Add an element when there is space; False if the iterator has ended."""
@@ -510,7 +510,7 @@ class _Buffer:
 
 
 class _Ahead:
-    """Elements that another thread computes. The thread ends after the last one, or with this iterator."""
+    """Elements that another thread computes. The thread ends after the last one, or when this iterator is deleted."""
 
     def __init__(self, source: Pipeline, run: Run, size: int) -> None:
         self._buffer = _Buffer(self, size)

@@ -1,4 +1,4 @@
-"""Whether an iteration came to its end: a check where it ends, also in programs, with an error that says what to do."""
+"""Convergence checks of iterations, also in programs, with an error that suggests what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the curvature of a loss says: factors of K-FAC for layers, and the influence of training examples."""
+"""Curvature of losses: Kronecker factors of layers (K-FAC), and the influence of training examples."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class KroneckerFactors(NamedTuple):
     """
 
     inputs: Tensor
-    """The mean of a aᵀ over the layer's inputs a, with a 1 for the bias at the end."""
+    """The mean of a aᵀ over the layer's inputs a, with a 1 appended for the bias."""
     outputs: Tensor
-    """The mean of g gᵀ over the gradients g of each example's loss by what the layer computes before its activation."""
+    """The mean of g gᵀ over the gradients g of each example's loss by the layer's output before its activation."""
 
 
 def kfac_factors(tape: Tape, loss: Any, layers: Any, *, reduction: str = "mean") -> list[KroneckerFactors | None]:
@@ -99,7 +99,7 @@ def _uses_of(tape: Tape, layer: Any) -> list[Record]:
 
 
 def _tensor(record: Record) -> Tensor:
-    """The output of a record, which no one may hold any more, as a source of gradients."""
+    """The output of a record, which may have no references, as a source of gradients."""
     tensor = Tensor()
     shape = _output_shape(record)
     tensor.array, tensor.uid = np.zeros(shape, record.dtype), record.output
@@ -142,7 +142,7 @@ def _rows(record: Record, bias: bool) -> tuple[Tensor, int]:
 
 
 def _patches(x: Tensor, kernel: Tensor, attrs: dict[str, Any]) -> Tensor:
-    """The inputs of every position of a convolution: a convolution with unit kernels."""
+    """The inputs of every position of a convolution, computed by a convolution with unit kernels."""
     if attrs.get("groups", 1) != 1:
         raise errors.UnimplementedError(None, None, "kfac_factors does not support convolutions with groups.")
     shape = tuple(kernel.array.shape)

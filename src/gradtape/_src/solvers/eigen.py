@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of symmetric matrices, with derivatives where eigenvalues coincide."""
+"""Eigenvalues and eigenvectors of symmetric matrices, differentiable even where eigenvalues coincide."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _vjp(share: float, inputs: list[Tensor], outputs: list[Tensor], g: list[Tens
 
 
 def _check_choice_of_basis(turns: Tensor, equal: Tensor, share: float) -> None:
-    """The derivative by a turn of the basis, within a group of equal eigenvalues, must be zero."""
+    """Check that the derivative by rotations within a group of equal eigenvalues is zero."""
     size = length(turns)
     if not size:
         return

@@ -1,4 +1,4 @@
-"""Roots, fixed points and minima: solvers whose results have derivatives by the implicit function theorem."""
+"""Roots, fixed points and minima: solvers with derivatives by the implicit function theorem."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Solution(NamedTuple):
     """
 
     x: Any
-    """The solution, in the structure of `x0`. It alone has derivatives."""
+    """The solution, in the structure of `x0`. Only this is differentiable."""
     residual: Tensor
-    """How far the equation is from being solved: the length of its left side (one number for each problem)."""
+    """The norm of the equation's left side at the solution (one number for each problem)."""
     nit: Tensor
     """The number of iterations."""
 
@@ -187,7 +187,7 @@ def _solved(
     what: str,
     power: float = 0.75,
 ) -> Solution:
-    """Iterate unrecorded, check the residual, and let the result be defined by the equation."""
+    """Iterate without recording, check the residual, and record the solution as defined by the equation."""
     check_choice("linear_solver", rule.method, LINEAR_SOLVERS)
     if not callable(fun):
         raise TypeError(f"fun should be callable: received {fun!r}.")
@@ -214,7 +214,7 @@ _ADVICE = (
 # -- roots -----------------------------------------------------------------------------------------------------------
 def _newton_direction(residual: Residual, x: Tensor, r: Tensor, inputs: list[Tensor], batch: int) -> Tensor:
     jacobian = jacobian_of(residual, x, inputs, batch)
-    # Within rounding errors; a singular Jacobian then makes a step that is too long, and not an error of the solver.
+    # Within rounding errors; a step with a singular Jacobian is then too long instead of failing.
     shift = maximum(reduce_max(abs(jacobian), [-2, -1], keepdims=True) * epsilon(x), 1e-30)
     return -dense_solve(jacobian + shift * array.eye(length(x), dtype=x.dtype), column(r))[..., 0]
 
@@ -230,7 +230,7 @@ def _krylov_direction(residual: Residual, x: Tensor, r: Tensor, inputs: list[Ten
 def _backtracked(
     residual: Residual, x: Tensor, r: Tensor, step: Tensor, inputs: list[Tensor], done: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Take the step, or halves of it until the residual becomes shorter; problems that are done stay."""
+    """Take the step, halved until the residual decreases; problems that have converged do not move."""
     before = norm(r)
     shares = array.where(done, array.zeros_like(before), array.ones_like(before))
 
@@ -264,9 +264,9 @@ _DEPTH = 5
 
 
 def _anderson(maxiter: int) -> Callable[..., Any]:
-    """Anderson's acceleration: the combination of the last points whose residuals nearly cancel, moved by fun.
+    """Anderson acceleration: the combination of recent points whose residuals nearly cancel, mapped by fun.
 
-    Where a residual becomes longer the points before are forgotten, and the next step is one of the plain iteration.
+    If a residual grows, earlier points are dropped, and the next step is one of the plain iteration.
     """
 
     def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int) -> Any:
@@ -290,7 +290,7 @@ def _anderson(maxiter: int) -> Callable[..., Any]:
 
 
 def _anderson_weights(rs: Tensor, filled: Tensor) -> Tensor:
-    """Weights with the sum 1 that minimize the combined residual; none for the places that are not filled."""
+    """Weights with sum 1 that minimize the combined residual; 0 for empty slots."""
     gram = matmul(rs, rs, transpose_b=True)
     trace = reduce_sum(rs * rs, [-2, -1])[..., None, None]
     ridge = trace * (10 * epsilon(rs)) + 1e-30
@@ -338,7 +338,7 @@ def _lbfgs(value: Value, maxiter: int, depth: int = 10) -> Callable[..., Any]:
 
 
 def _two_loops(g: Tensor, s: Tensor, y: Tensor, rho: Tensor, depth: int) -> Tensor:
-    """The inverse Hessian of L-BFGS times the gradient; a pair with rho = 0 counts as none."""
+    """The inverse Hessian of L-BFGS times the gradient; pairs with rho = 0 are ignored."""
     q, alphas = g, []
     for i in range(depth - 1, -1, -1):
         alpha = rho[..., i] * dot(s[..., i, :], q)
@@ -355,7 +355,7 @@ def _two_loops(g: Tensor, s: Tensor, y: Tensor, rho: Tensor, depth: int) -> Tens
 
 
 def _armijo(value: Value, x: Tensor, g: Tensor, step: Tensor, done: Tensor) -> Tensor:
-    """Go along the step until the value becomes smaller as it should; near the minimum, within rounding errors."""
+    """Shorten the step until the value decreases enough; near the minimum, up to rounding errors."""
     before, slope = value(x), dot(g, step)
     slack = epsilon(x) * 10 * abs(before)
     shares = array.where(done, array.zeros_like(before), array.ones_like(before))
@@ -387,7 +387,7 @@ def _newton_minimum(value: Value, maxiter: int) -> Callable[..., Any]:
 
 
 def _descent(hessian: Tensor, g: Tensor) -> Tensor:
-    """Newton's step with the absolute eigenvalues of the Hessian, which goes down where that is indefinite, too."""
+    """Newton's step with the absolute eigenvalues of the Hessian: a descent direction even if it is indefinite."""
     values, vectors = eigh(0.5 * (hessian + matrix_transpose(hessian)))
     sizes = abs(values)
     floor = maximum(reduce_max(sizes, -1, keepdims=True) * epsilon(g), 1e-30)

@@ -1,7 +1,7 @@
-"""Derivatives of what a solver finds, by the implicit function theorem.
+"""Derivatives of solutions by the implicit function theorem.
 
-A solution x of F(x, θ) = 0 has the derivative dx = -(∂F/∂x)⁻¹ (∂F/∂θ) dθ, whatever found it. The solver's ops are not
-recorded: tapes get one op, whose vjp evaluates F once and solves one linear system.
+A solution x of F(x, θ) = 0 has the derivative dx = -(∂F/∂x)⁻¹ (∂F/∂θ) dθ, however it was computed. The solver's ops are
+not recorded: tapes record one op, whose vjp evaluates F once and solves one linear system.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from gradtape._src.tf.linear_systems import solve as dense_solve
 from gradtape._src.variable import Variable, read
 
 Residual = Callable[[Tensor, list[Tensor]], Tensor]
-"""F on vectors: of the unknowns, and of the tensors that the solution depends on."""
+"""F on vectors: a function of the unknowns, and of the tensors that the solution depends on."""
 
 DENSE_LIMIT = 1000
-"""Up to this many unknowns the Jacobian is computed as a matrix."""
+"""The number of unknowns up to which the Jacobian is computed as a matrix."""
 
 KINDS = ("root", "fixed_point", "minimum")
 LINEAR_SOLVERS = ("auto", "dense", "gmres", "cg")
 
 
 class Rule(NamedTuple):
-    """How linear systems are solved: by which method, for how many batch axes, how exactly."""
+    """How linear systems are solved: the method, the number of batch axes, the tolerance."""
 
     method: str
     batch_dims: int
@@ -122,13 +122,13 @@ def _name(solver: Any) -> str:
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise a ValueError unless an argument is one of the choices."""
+    """Raise ValueError unless an argument is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; received {value!r}.")
 
 
 def problem(function: Callable[..., Any], kind: str, layout: Layout, args: Any) -> tuple[Residual, list[Tensor]]:
-    """The equation as a function of vectors, and the tensors among the arguments."""
+    """The equation as a function of vectors, and the tensors among its arguments."""
     inputs, places, leaves = differentiable_leaves(as_tuple(args))
 
     def call(x: Tensor, tensors: Sequence[Tensor]) -> Any:
@@ -156,7 +156,7 @@ def problem(function: Callable[..., Any], kind: str, layout: Layout, args: Any) 
 
 
 def scalar_value(value: Any, layout: Layout) -> Tensor:
-    """The objective of a minimization, checked: one number for each problem."""
+    """Check the objective of a minimization: one number for each problem."""
     tensor = convert(value)
     if tuple(tensor.array.shape) != layout.batch:
         wanted = f"one number for each problem, of shape {layout.batch}" if layout.batch else "a scalar"
@@ -166,7 +166,7 @@ def scalar_value(value: Any, layout: Layout) -> Tensor:
 
 # -- the op ----------------------------------------------------------------------------------------------------------
 def defined_by(residual: Residual, x: Tensor, inputs: Sequence[Tensor], rule: Rule) -> Tensor:
-    """A solution as the output of one op of the inputs, and of what the residual uses from outside."""
+    """Record a solution as one op of the inputs, and of the tensors that the residual captures."""
     if stack.active_stack() is None:
         return x
     tensors, variables = captured(lambda: residual(identity(x), list(inputs)), inputs, x)
@@ -189,7 +189,7 @@ def _vjp(
 ) -> list[Any]:
     """Solve (∂F/∂x)ᵀ u = -g, then u ∂F/∂θ is the gradient."""
     count = len(inputs) - len(tensors) - len(variables)
-    x, own = outputs[0], [identity(t) for t in inputs[:count]]  # a copy: a tensor may be passed twice
+    x, own = outputs[0], [identity(t) for t in inputs[:count]]  # copies, because a tensor may be passed twice
     sources: list[Any] = [*own, *tensors, *variables]
     wanted = [i for i, need in enumerate(needed) if need]
     u = _solve_transposed(residual, rule, x, own, g[0])
@@ -229,10 +229,12 @@ def jacobian_of(residual: Residual, x: Tensor, inputs: list[Tensor], batch_dims:
 
 
 def _solve_by_products(residual: Residual, rule: Rule, x: Tensor, inputs: list[Tensor], g: Tensor) -> Tensor:
-    """The same by products with the Jacobian alone; the result is the solution of a linear equation, and one op."""
+    """Solve the system with products of the Jacobian; the result is again the solution of a linear
+    equation, as one op.
+    """
 
     def transposed(u: Tensor, given: list[Tensor]) -> Tensor:
-        """(∂F/∂x)ᵀ u + g, of which u is the root."""
+        """(∂F/∂x)ᵀ u + g, whose root is u."""
         g, x, *rest = given
         with Tape(watch_accessed_variables=False) as tape:
             own = identity(x)

@@ -1,4 +1,4 @@
-"""The method of Levenberg and Marquardt as Moré (1978) describes it: a radius of trust chooses the damping."""
+"""The Levenberg-Marquardt method as described by Moré (1978): a trust region radius determines the damping."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 class Problem(NamedTuple):
-    """The residuals and their Jacobian as functions of a vector, what to call after each step, and when to stop."""
+    """The residuals and their Jacobian as functions of a vector, a callback for each step, and the
+    stopping criteria.
+    """
 
     residuals: Callable[[Array], Array]
     jacobian: Callable[[Array], Array]
@@ -27,7 +29,7 @@ class Problem(NamedTuple):
 
 
 class _State:
-    """A point, with the residuals there and the scale of the variables."""
+    """A point with its residuals, and the scale of the variables."""
 
     def __init__(self, problem: Problem, x: Array) -> None:
         self.x, self.f = x, problem.residuals(x)
@@ -39,7 +41,7 @@ class _State:
 
 
 def fit(problem: Problem, x: Array) -> tuple[bool, str]:
-    """Iterate from x: whether it converged, and why it stopped."""
+    """Iterate from x; return whether it converged, and why it stopped."""
     state = _State(problem, x)
     if state.f.size < x.size:
         raise ValueError(
@@ -71,7 +73,7 @@ def _largest(values: Array) -> float:
 
 
 def _inner(problem: Problem, state: _State, jacobian: Array) -> tuple[bool, str] | None:
-    """Try steps, with a smaller and smaller radius, until one makes the residuals smaller."""
+    """Try steps with ever smaller radii until one decreases the residuals."""
     while True:
         step, state.damping = _damped_step(jacobian, state.f, state.scale, state.radius, state.damping)
         length = float(np.linalg.norm(state.scale * step))
@@ -93,7 +95,7 @@ def _inner(problem: Problem, state: _State, jacobian: Array) -> tuple[bool, str]
 
 
 def _reductions(state: _State, jacobian: Array, step: Array, length: float, norm: float) -> tuple[float, float, float]:
-    """The actual and the predicted share by which the sum becomes smaller, and their ratio. Changes the radius."""
+    """The actual and the predicted relative reduction, and their ratio. Updates the radius."""
     actual = 1.0 - (norm / state.norm) ** 2 if 0.1 * norm < state.norm else -1.0
     linear = (float(np.linalg.norm(jacobian @ step)) / state.norm) ** 2 if state.norm else 0.0
     damped = state.damping * (length / state.norm) ** 2 if state.norm else 0.0
@@ -127,7 +129,7 @@ def _ended(problem: Problem, state: _State, actual: float, predicted: float, rat
 
 
 def _damped_step(jacobian: Array, f: Array, scale: Array, radius: float, damping: float) -> tuple[Array, float]:
-    """The step that minimizes |J p + f|² + damping |D p|², with a damping for which |D p| is about the radius."""
+    """The step that minimizes |J p + f|² + damping |D p|², with a damping such that |D p| is about the radius."""
     size = scale.size
     step, rank = np.linalg.lstsq(jacobian, -f, rcond=_EPS * max(jacobian.shape))[::2]
     length = float(np.linalg.norm(scale * step))

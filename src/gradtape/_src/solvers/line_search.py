@@ -1,4 +1,4 @@
-"""The line search of Moré and Thuente (1994): a step with enough decrease and a small slope."""
+"""The line search of Moré and Thuente (1994): a step with sufficient decrease and a small slope."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Evaluation = Callable[[float], tuple[float, float]]
 
 
 class Point(NamedTuple):
-    """A step, with the value and the slope there."""
+    """A step, and the value and slope there."""
 
     step: float
     value: float
@@ -89,7 +89,7 @@ def _verdict(
     smallest: float,
     largest: float,
 ) -> str | None:
-    """Why to end here: an empty text if the step is good; None to go on."""
+    """Why the search ends: "" if the step is good; None to continue."""
     bound = value + current.step * test
     enough = current.value <= bound
     if enough and abs(current.slope) <= curvature * -slope:
@@ -110,7 +110,7 @@ def _verdict(
 def _updated(
     low: Point, high: Point, current: Point, bracketed: bool, ends: tuple[float, float], tilt: float
 ) -> tuple[Point, Point, float, bool]:
-    """The interval that has a good step, and the next step to be tried, by values from which `tilt` step is taken."""
+    """The interval that contains a good step, and the next trial step, from values minus `tilt` times the step."""
     leaning = _leant(low, tilt), _leant(high, tilt), _leant(current, tilt)
     low, high, step, bracketed = _safeguarded_step(*leaning, bracketed, *ends)
     return _leant(low, -tilt), _leant(high, -tilt), step, bracketed
@@ -128,9 +128,9 @@ def _safeguarded_step(
         step, bracketed = _after_higher(low, new), True
     elif opposite:  # a lower value, and the slope turned: the minimum is between
         step, bracketed = _after_turn(low, new), True
-    elif abs(new.slope) < abs(low.slope):  # the slope becomes flat
+    elif abs(new.slope) < abs(low.slope):  # the slope flattens
         step = _after_flatter(low, high, new, bracketed, nearest, farthest)
-    elif bracketed:  # lower and as steep
+    elif bracketed:  # lower, and as steep
         step = _cubic(new, high)
     else:
         step = farthest if new.step > low.step else nearest
@@ -142,7 +142,7 @@ def _safeguarded_step(
 
 
 def _cubic_parts(a: Point, b: Point) -> tuple[float, float]:
-    """What the minimum of the cubic through two points, with their slopes, is computed from."""
+    """Terms of the minimum of the cubic through two points with their slopes."""
     theta = 3.0 * (a.value - b.value) / (b.step - a.step) + a.slope + b.slope
     scale = max(abs(theta), abs(a.slope), abs(b.slope))
     inside = (theta / scale) ** 2 - (a.slope / scale) * (b.slope / scale)

@@ -1,4 +1,4 @@
-"""Linear equations whose matrix is known by its products: GMRES and conjugate gradients over batches of vectors."""
+"""Linear systems given by matrix-vector products: GMRES and conjugate gradients over batches of vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradtape._src.tf.math import maximum, reduce_any
 Product = Callable[[Tensor], Tensor]
 
 RESTART = 20
-"""How many products GMRES makes before it restarts."""
+"""The number of products before GMRES restarts."""
 
 
 def _limit(b: Tensor, tol: float | None) -> Tensor:
@@ -26,7 +26,7 @@ def _limit(b: Tensor, tol: float | None) -> Tensor:
 
 
 def gmres(product: Product, b: Tensor, tol: float | None = None, maxiter: int = 50) -> Tensor:
-    """The solution of A x = b, where `product(x)` is A x; `maxiter` restarts, each of at most 20 products."""
+    """Solve A x = b, where `product(x)` is A x; `maxiter` is the number of restarts, each after at most 20 products."""
     limit = _limit(b, tol)
     steps = min(RESTART, length(b))
 
@@ -41,7 +41,7 @@ def gmres(product: Product, b: Tensor, tol: float | None = None, maxiter: int = 
 
 
 def _arnoldi_step(product: Product, r: Tensor, steps: int) -> Tensor:
-    """What minimizes the residual over the Krylov space of r."""
+    """The minimizer of the residual over the Krylov space of r."""
     beta = norm(r)
     basis = [_divided(r, beta)]
     columns = []
@@ -66,7 +66,7 @@ def _divided(x: Tensor, length: Tensor) -> Tensor:
 
 
 def conjugate_gradients(product: Product, b: Tensor, tol: float | None = None, maxiter: int = 1000) -> Tensor:
-    """The solution of A x = b for a symmetric positive definite A."""
+    """Solve A x = b for a symmetric positive definite A."""
     limit = _limit(b, tol)
 
     def body(x: Tensor, r: Tensor, p: Tensor, k: Tensor) -> tuple[Tensor, ...]:

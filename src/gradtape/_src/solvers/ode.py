@@ -1,8 +1,7 @@
-"""Initial value problems: y' = func(t, y), with derivatives of the steps taken or by the adjoint equation.
+"""Initial value problems y' = func(t, y), differentiated through the steps or by the adjoint equation.
 
-Both are one op. The discrete adjoint saves the state after each step, goes back step by step and evaluates a step
-again to differentiate it. The continuous adjoint saves nothing but the results, and integrates the adjoint equation
-backwards.
+Both are recorded as one op. The discrete adjoint saves the state after each step; in reverse order, it recomputes each
+step to differentiate it. The continuous adjoint saves only the results, and integrates the adjoint equation in reverse.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ METHODS = ("dopri5", "rk4")
 ADJOINTS = ("discrete", "continuous")
 
 _TOLERANCES = {2: (1e-2, 1e-3), 4: (1e-4, 1e-6), 8: (1e-7, 1e-9)}
-"""The default relative and absolute errors of a step, by the bytes of a number."""
+"""The default relative and absolute tolerances of a step, by the itemsize of the dtype."""
 
 
 class Options(NamedTuple):
-    """How to integrate: the arguments of `odeint` by their names."""
+    """The arguments of `odeint` that control the integration."""
 
     rtol: float
     atol: float
@@ -145,20 +144,20 @@ def _times(t: Any, layout: Layout) -> Tensor:
     return times
 
 
-# -- what all rules do -------------------------------------------------------------------------------------------------
+# -- all rules ---------------------------------------------------------------------------------------------------------
 class _Sources:
-    """The tensors that a field depends on besides t and y: arguments, and what it uses from outside."""
+    """The tensors that a field depends on besides t and y: its arguments, and those that it captures."""
 
     def __init__(self, field: Field, t: Tensor, y: Tensor, inputs: Sequence[Tensor]) -> None:
         self.count = len(inputs)
         self.tensors, self.variables = captured(lambda: field(identity(t), identity(y), list(inputs)), inputs, y)
 
     def recorded(self) -> list[Tensor]:
-        """What stands behind the arguments in the record."""
+        """The inputs of the record for the arguments."""
         return [*self.tensors, *[read(v) for v in self.variables]]
 
     def of(self, own: list[Tensor]) -> list[Any]:
-        """Everything that a gradient is wanted by, given copies of the arguments."""
+        """All tensors whose gradients are wanted, given copies of the arguments."""
         return [*own, *self.tensors, *self.variables]
 
 
@@ -191,7 +190,7 @@ def _discrete(field: Field, y0: Tensor, times: Tensor, inputs: list[Tensor], opt
 
 
 def _equal_steps(times: Tensor, substeps: int) -> tuple[Tensor, Tensor]:
-    """Where steps start and how long they are."""
+    """The starts and lengths of steps of equal size."""
     lengths = (times[1:] - times[:-1]) / substeps
     begun = times[:-1, None] + lengths[:, None] * array.range(substeps, dtype=times.dtype)
     return array.reshape(begun, [-1]), repeat(lengths, substeps, axis=0)
@@ -211,7 +210,7 @@ def _classic_states(field: Field, y: Tensor, starts: Tensor, sizes: Tensor, inpu
 
 
 class _Trial(NamedTuple):
-    """The state of the adaptive loop; times are shares of the whole interval."""
+    """The state of the adaptive loop; times are fractions of the whole interval."""
 
     share: Tensor
     size: Tensor
@@ -222,7 +221,7 @@ class _Trial(NamedTuple):
 
 
 def _adaptive(field: Field, y0: Tensor, times: Tensor, inputs: list[Tensor], options: Options) -> tuple[Tensor, ...]:
-    """Steps whose errors are small: where they start and how long they are, the states and what interpolation needs."""
+    """Take steps with small errors: their starts and lengths, the states, and the data for interpolation."""
     first, span = times[0], times[-1] - times[0]
 
     def scaled(s: Tensor, y: Tensor, given: Sequence[Tensor]) -> Tensor:
@@ -254,7 +253,7 @@ def _adaptive(field: Field, y0: Tensor, times: Tensor, inputs: list[Tensor], opt
 
 
 def _tried(field: Field, trial: _Trial, inputs: list[Tensor], options: Options, buffers: Sequence[Any]) -> Any:
-    """One more step, which is accepted if its error is small."""
+    """Try one more step, which is accepted if its error is small."""
     left = 1.0 - trial.share
     size = array.where(trial.size * 1.0001 >= left, left, trial.size)
     y, detail, error, slope = dormand_prince_step(
@@ -262,7 +261,7 @@ def _tried(field: Field, trial: _Trial, inputs: list[Tensor], options: Options, 
     )
     good = error <= 1.0
     shares, parts, states, details = buffers
-    at = trial.accepted  # a step that is refused is overwritten by the next one
+    at = trial.accepted  # the next step overwrites a rejected one
     written = shares.write(at, trial.share), parts.write(at, size), states.write(at + 1, y), details.write(at, detail)
     done = array.where(size >= left, array.ones_like(left), trial.share + size)
     after = _Trial(
@@ -277,7 +276,7 @@ def _tried(field: Field, trial: _Trial, inputs: list[Tensor], options: Options, 
 
 
 def _filled(stacked: list[Tensor], count: Tensor, most: int) -> list[Tensor]:
-    """The places of buffers that steps have filled; in a program all of them, those not used behind all times."""
+    """The used part of buffers; in a program all of it, with unused entries after the last time."""
     shares, parts, states, details = stacked
     if current_graph() is None:
         n = int(count)
@@ -314,7 +313,7 @@ def _as_steps(
     inputs: list[Tensor],
     outputs: list[Tensor],
 ) -> tuple[Tensor, ...]:
-    """The states after all steps as one op, whose vjp goes back step by step."""
+    """Record the states after all steps as one op, whose vjp runs through the steps in reverse."""
     if stack.active_stack() is None:
         return tuple(outputs)
     vjp = functools.partial(_vjp_of_steps, field, step, sources)
@@ -389,7 +388,7 @@ def _vjp_by_adjoint(
     g: list[Tensor],
     needed: list[bool],
 ) -> list[Any]:
-    """Integrate a' = -a ∂f/∂y from each time to the one before, where the cotangent of y is added to a."""
+    """Integrate a' = -a ∂f/∂y from each time to the previous one, where the cotangent of y is added to a."""
     y0, times, *rest = inputs
     own = [identity(t) for t in rest[: sources.count]]
     wanted = [i for i, need in enumerate(needed[2:]) if need]
@@ -407,7 +406,7 @@ def _vjp_by_adjoint(
         of_y, *found = tape.gradient(slope, [y, *sources_here], output_gradients=a, unconnected_gradients="zero")
         return [slope, -of_y, *[-array.convert_to_tensor(x) for x in found]]
 
-    # Not a loop of the program: that would trace the derivative of its body, which has such a loop again, without end.
+    # Not a loop of the program: tracing the derivative of its body would trace such a loop again, without end.
     for j in range(length(times, 0) - 1, 0, -1):
         by_time.append(reduce_sum(g[0][j] * field(times[j], ys[j], own)))
         a = a + g[0][j]

@@ -1,7 +1,7 @@
-"""Second-order optimizers of variables: L-BFGS, Newton-CG and Levenberg-Marquardt, with a report of how they ended.
+"""Second-order optimizers of variables: L-BFGS, Newton-CG and Levenberg-Marquardt, with a report on each run.
 
 They follow SciPy's algorithms step by step (`L-BFGS-B` without bounds, `Newton-CG`, MINPACK's `lmder`): from the same
-point they take the same iterates, up to rounding.
+point they compute the same iterates, up to rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Step(NamedTuple):
-    """One row of a report: after this iteration, what the loss and the largest entry of the gradient are."""
+    """One row of a report: the loss and the largest entry of the gradient after an iteration."""
 
     iteration: int
     loss: float
@@ -45,13 +45,13 @@ class ConvergenceReport:
     def __init__(self, method: str) -> None:
         self.method = method
         self.converged = False
-        """Whether a criterion of convergence holds."""
+        """Whether a convergence criterion is met."""
         self.reason = "it has not run"
-        """Why it stopped, in words."""
+        """Why it stopped, as text."""
         self.evaluations = 0
-        """How many times the loss was evaluated."""
+        """The number of evaluations of the loss."""
         self.products = 0
-        """How many products with the Hessian were computed."""
+        """The number of products with the Hessian."""
         self.history: list[Step] = []
         """A row for the start and for each iteration."""
 
@@ -125,7 +125,7 @@ class ConvergenceReport:
 
 
 class _Parameters:
-    """Variables as one vector of float64."""
+    """Variables as one float64 vector."""
 
     def __init__(self, var_list: Any, loss: Callable[[], Any], optimizer: str) -> None:
         if current_graph() is not None:
@@ -177,7 +177,7 @@ def _watched(loss: Callable[[], Any]) -> list[Variable]:
 
 
 class _Loss:
-    """The loss and its gradient as functions of a vector. Assigns the variables."""
+    """The loss and its gradient as functions of a vector, which is assigned to the variables."""
 
     def __init__(self, loss: Callable[[], Any], parameters: _Parameters, report: ConvergenceReport) -> None:
         self.loss, self.parameters, self.report = loss, parameters, report
@@ -194,7 +194,7 @@ class _Loss:
         return float(value.numpy()), self.parameters.ravel(found)
 
     def with_products(self, x: Array) -> tuple[float, Array, Callable[[Array], Array]]:
-        """Also the product of the Hessian with a vector."""
+        """The loss and gradient, and a function for products with the Hessian."""
         self.parameters.assign(x)
         variables = self.parameters.variables
         with Tape(persistent=True) as outer:
@@ -231,7 +231,7 @@ def _check_connected(gradients: Sequence[Any], variables: Sequence[Variable]) ->
 
 
 class _Optimizer:
-    """What the optimizers share: variables end at the last accepted point, whatever happens."""
+    """Base class of the optimizers: variables always end at the last accepted point, even after an error."""
 
     def minimize(self, loss: Callable[[], Any], var_list: Any = None) -> ConvergenceReport:
         """Change the variables until the loss is smallest.
@@ -295,7 +295,7 @@ class LBFGS(_Optimizer):
                 if not pairs:
                     report.reason = "the line search found no smaller loss along the gradient"
                     return
-                pairs = []  # begin again, with the gradient
+                pairs = []  # restart with the gradient
                 continue
             new, f_new, g_new, step = found
             k += 1
@@ -332,7 +332,7 @@ class LBFGS(_Optimizer):
 
         start = min(1.0 / float(np.linalg.norm(d)), 1e10) if first else 1.0
         found = search(evaluate, f, slope, start, decrease=1e-3, curvature=0.9, most=self.maxls)
-        if found.message and (found.step not in results or not found.value < f):  # NaN is not smaller
+        if found.message and (found.step not in results or not found.value < f):  # false for NaN
             return None
         f_new, g_new = results[found.step]
         return x + found.step * d, f_new, g_new, found.step
@@ -343,7 +343,7 @@ def _largest(g: Array) -> float:
 
 
 def _inverse_hessian_product(g: Array, pairs: Sequence[tuple[Array, Array]]) -> Array:
-    """L-BFGS's approximation of H⁻¹ g from the last steps and changes of the gradient."""
+    """L-BFGS's approximation of H⁻¹ g from the last steps and gradient differences."""
     q, alphas = g.copy(), []
     for s, y in reversed(pairs):
         alpha = s @ q / (s @ y)
@@ -413,7 +413,7 @@ class NewtonCG(_Optimizer):
 
 
 def _newton_direction(g: Array, product: Callable[[Array], Array]) -> Array:
-    """Conjugate gradients for H d = -g, until the residual is small enough, or a curvature negative."""
+    """Run conjugate gradients for H d = -g until the residual is small enough, or the curvature is negative."""
     b = -g
     size = float(np.abs(b).sum())
     enough = min(0.5, math.sqrt(size)) * size
@@ -436,7 +436,7 @@ def _newton_direction(g: Array, product: Callable[[Array], Array]) -> Array:
 
 
 def _wolfe(loss: _Loss, x: Array, f: float, g: Array, d: Array, before: float | None) -> tuple[float, float] | None:
-    """A step along d that fulfils Wolfe's conditions, and the loss there; None if there is none."""
+    """A step along d that satisfies Wolfe's conditions, and the loss there; None if none was found."""
     slope = float(g @ d)
     if slope >= 0:
         return None
@@ -450,7 +450,7 @@ def _wolfe(loss: _Loss, x: Array, f: float, g: Array, d: Array, before: float | 
         return value, float(gradient @ d)
 
     found = search(evaluate, f, slope, start, tolerance=1e-14, smallest=1e-8, largest=50.0, most=100)
-    return (found.step, found.value) if not found.message or found.value < f else None  # NaN is not smaller
+    return (found.step, found.value) if not found.message or found.value < f else None  # false for NaN
 
 
 class LevenbergMarquardt:

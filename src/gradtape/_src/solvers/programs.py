@@ -30,11 +30,13 @@ class Program(NamedTuple):
     """
 
     x: Tensor
-    """Where the minimum is."""
+    """The minimizer."""
     inequality_multipliers: Tensor
-    """One number for each inequality: by how much the minimum falls if its bound h grows; 0 where it is not active."""
+    """One number for each inequality: the decrease of the minimum per increase of its bound h; 0 if
+    it is not active.
+    """
     equality_multipliers: Tensor
-    """One number for each equation: by how much the minimum falls if its right side b grows."""
+    """One number for each equation: the decrease of the minimum per increase of its right-hand side b."""
 
 
 def solve_qp(
@@ -106,7 +108,7 @@ def solve_lp(
 
 # -- arguments -------------------------------------------------------------------------------------------------------
 class _Data(NamedTuple):
-    """A batch of programs; matrices without rows stand for constraints that are not there."""
+    """A batch of programs; absent constraints are matrices without rows."""
 
     q: Tensor
     c: Tensor
@@ -117,7 +119,7 @@ class _Data(NamedTuple):
 
 
 def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
-    """All arguments with one batch axis."""
+    """Validate all arguments, and give them one batch axis."""
     vector = convert(c)
     if vector.dtype.name not in ("float32", "float64"):
         raise TypeError(
@@ -189,7 +191,7 @@ def _blocks(q: Tensor, a: Tensor) -> Tensor:
 
 
 class _Point(NamedTuple):
-    """A point of the interior: unknowns, multipliers of equations and inequalities, slacks."""
+    """An interior point: unknowns, multipliers of equations and inequalities, slacks."""
 
     x: Tensor
     y: Tensor
@@ -198,7 +200,7 @@ class _Point(NamedTuple):
 
 
 def _interior_point(data: _Data, tol: float, maxiter: int, what: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Mehrotra's method: a step to the optimality conditions, corrected towards the middle of the interior."""
+    """Mehrotra's method: steps to the optimality conditions, corrected towards the central path."""
     start = _Point(
         array.zeros_like(data.c),
         array.zeros_like(data.b),
@@ -219,7 +221,7 @@ def _interior_point(data: _Data, tol: float, maxiter: int, what: str) -> tuple[T
 
     def unfinished(point: _Point, k: Tensor) -> Tensor:
         found = error(point)
-        return logical_and(reduce_any(found > limit), reduce_all(found < 1e30 * scale))  # else it has diverged
+        return logical_and(reduce_any(found > limit), reduce_all(found < 1e30 * scale))  # otherwise it has diverged
 
     point, k = while_loop(
         unfinished,
@@ -258,7 +260,7 @@ def _moved(data: _Data, point: _Point) -> _Point:
     system = _blocks(matrix + 1e-12 * diag(1.0 + reduce_max(abs(data.q), -1)), data.a)
 
     def direction(target: Tensor) -> _Point:
-        """Newton's step to z·s = target."""
+        """Newton's step towards z·s = target."""
         dual, primal, slack = residuals
         shift = weights * slack + (target - z * s) / s
         right = array.concat([-dual - matvec(data.g, shift, transpose_a=True), -primal], -1)
@@ -279,7 +281,7 @@ def _moved(data: _Data, point: _Point) -> _Point:
 
 
 def _to_the_border(point: _Point, step: _Point, part: float) -> Tensor:
-    """The share of a step, at most 1, after which multipliers and slacks are still positive."""
+    """The largest fraction of a step, at most 1, after which multipliers and slacks are still positive."""
     values, changes = array.concat([point.z, point.s], -1), array.concat([step.z, step.s], -1)
     falling = changes < 0
     ratios = array.where(falling, -values / array.where(falling, changes, -1.0), 1e30)

@@ -11,9 +11,9 @@ from gradtape._src.tf import array
 from gradtape._src.tf.math import maximum, minimum, reduce_max, reduce_sum
 
 Field = Callable[[Tensor, Tensor, Sequence[Tensor]], Tensor]
-"""The right side f(t, y, tensors) of y' = f, on vectors."""
+"""The right-hand side f(t, y, tensors) of y' = f, on vectors."""
 
-# The pair of Dormand and Prince (1980): nodes, stages, the weights of order 5, and those minus the ones of order 4.
+# The pair of Dormand and Prince (1980): nodes, stages, the weights of order 5, and their difference from order 4.
 _NODES = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 _STAGES: tuple[tuple[float, ...], ...] = (
     (),
@@ -38,7 +38,7 @@ _DENSE = (
 
 
 def classic_step(field: Field, t: Tensor, h: Tensor, y: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor, None]:
-    """One step of the classic method of order 4."""
+    """One step of the classic fourth-order method."""
     half = 0.5 * h
     k1 = field(t, y, inputs)
     k2 = field(t + half, y + half * k1, inputs)
@@ -56,9 +56,9 @@ def dormand_prince_step(
     slope: Tensor | None = None,
     tolerances: tuple[float, float] | None = None,
 ) -> tuple[Any, ...]:
-    """The state after a step and what interpolation needs; with tolerances, also the step's error and last slope.
+    """The state after a step, and the data for interpolation; with tolerances, also the step's error and last slope.
 
-    The error is 1 where it is as large as it may be. `slope` is f at the start, if it is known.
+    The error is relative to the largest allowed one. `slope` is f at the start, if it is known.
     """
     slopes = [field(t, y, inputs) if slope is None else slope]
     new = y
@@ -76,7 +76,7 @@ def dormand_prince_step(
 
 
 def _root_mean_square(x: Tensor) -> Tensor:
-    """0 for no numbers."""
+    """The root mean square; 0 for no elements."""
     return (reduce_sum(x * x) / max(length(x), 1)) ** 0.5
 
 
@@ -89,13 +89,13 @@ def _combined(weights: Sequence[float], slopes: Sequence[Tensor]) -> Tensor:
 
 
 def next_size(h: Tensor, error: Tensor) -> Tensor:
-    """The length of the next step, from the error of the last one."""
+    """The size of the next step, from the error of the last one."""
     factor = 0.9 * maximum(error, 1e-10) ** -0.2
     return h * minimum(maximum(factor, 0.2), 10.0)
 
 
 def starting_size(field: Field, y: Tensor, slope: Tensor, inputs: Sequence[Tensor], rtol: float, atol: float) -> Tensor:
-    """The length of the first step, on an interval of length 1, from the sizes of y, y' and y''."""
+    """The size of the first step, on an interval of length 1, from the magnitudes of y, y' and y''."""
     scale = atol + rtol * abs(y)
 
     def size(x: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ def starting_size(field: Field, y: Tensor, slope: Tensor, inputs: Sequence[Tenso
 def interpolated(
     states: Tensor, details: Tensor, starts: Tensor, sizes: Tensor, place: Tensor, times: Tensor
 ) -> Tensor:
-    """The states at some times, each in the step with the number `place`."""
+    """The states at some times, each of which is in the step with the number `place`."""
     before, after = array.gather(states, place), array.gather(states, place + 1)
     detail = array.gather(details, place)
     first, last, bend = detail[:, 0], detail[:, 1], detail[:, 2]

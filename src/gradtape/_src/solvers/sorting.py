@@ -1,4 +1,4 @@
-"""Sorting, ranking and selection with useful derivatives: relaxations by projections and by entropy."""
+"""Differentiable sorting, ranking and selection: relaxations by projections and by entropy."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 
             f"k must be an integer between 1 and {count - 1}, one less than the number of values; received {k!r}."
         )
     flat = array.reshape(rows, [-1, count])
-    # Only differences matter; near the k-th value, where the level is, these are exact.
+    # Only differences matter; they are exact near the k-th value, where the level is.
     flat = (flat - array.stop_gradient(sort(flat, direction="DESCENDING")[:, k - 1 : k])) / temperature
 
     def excess(level: Tensor, given: list[Tensor]) -> Tensor:
@@ -103,7 +103,7 @@ def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 
 
 
 def _bisected(excess: Any, rows: Tensor) -> Tensor:
-    """The level at which a decreasing function is zero; it is within 40 of the values."""
+    """The zero of a decreasing function of a level, which is within 40 of the values."""
     margin = 40.0 if rows.dtype.size >= 4 else 8.0
     low = reduce_min(rows, -1, keepdims=True) - margin
     high = reduce_max(rows, -1, keepdims=True) + margin
@@ -135,7 +135,7 @@ def _prepared(
 
 
 def _last(x: Tensor, at: int) -> Tensor:
-    """The axis at this place exchanged with the last one."""
+    """Swap an axis with the last one."""
     rank = len(x.array.shape)
     if at == rank - 1:
         return x
@@ -145,7 +145,7 @@ def _last(x: Tensor, at: int) -> Tensor:
 
 
 def _ranks(rows: Tensor) -> Tensor:
-    """(n, ..., 1), for each row."""
+    """The ranks (n, ..., 1), for each row."""
     count = length(rows)
     return array.zeros_like(rows) + array.range(count, 0, -1, dtype=rows.dtype)
 

@@ -1,4 +1,4 @@
-"""Structures of tensors as one vector, or as a batch of vectors, and small functions of those."""
+"""Structures of tensors as one vector, or as a batch of vectors, and functions of vectors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gradtape._src.tf.math import reduce_max, reduce_sum
 
 
 class Layout:
-    """The structure, shapes and dtype of some tensors, whose elements are the last axis of one tensor.
+    """The structure, shapes and dtype of tensors whose elements are the last axis of one tensor.
 
-    The first `batch_dims` axes of every leaf are those of independent problems, and become the first axis.
+    The first `batch_dims` axes of every leaf belong to independent problems, and become the first axis.
     """
 
     def __init__(self, structure: Any, batch_dims: int = 0, name: str = "x0") -> None:
@@ -75,7 +75,7 @@ def _real(leaf: Any, name: str) -> Tensor:
 
 
 def length(x: Tensor, axis: int = -1) -> int:
-    """The length of an axis, which must be known: solvers make matrices of it."""
+    """The size of an axis, which must be known: solvers allocate matrices of this size."""
     found = x.shape[axis]
     if found is None:
         raise ValueError(
@@ -91,29 +91,29 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
 
 
 def norm(x: Tensor) -> Tensor:
-    """The Euclidean lengths of vectors along the last axis; no overflow by squares."""
+    """The Euclidean norms of vectors along the last axis; squares do not overflow."""
     scale = reduce_max(abs(x), -1, keepdims=True)
     safe = array.where(scale > 0, scale, array.ones_like(scale))
     return reduce_sum((x / safe) ** 2, -1) ** 0.5 * safe[..., 0]
 
 
 def column(scalars: Tensor) -> Tensor:
-    """One number for each vector, to be multiplied with the vectors."""
+    """Expand scalars, one for each vector, for multiplication with the vectors."""
     return scalars[..., None]
 
 
 def epsilon(x: Tensor) -> float:
-    """The distance from 1 to the next number of a tensor's dtype."""
+    """The machine epsilon of a tensor's dtype."""
     return float(np.finfo(x.dtype.as_numpy_dtype).eps) if x.dtype.name in ("float32", "float64") else 1e-3
 
 
 def as_tuple(args: Any) -> tuple[Any, ...]:
-    """The further arguments of a function: SciPy's rule, one that is no tuple stands alone."""
+    """Additional arguments of a function as a tuple: as in SciPy, anything else is a single argument."""
     return args if isinstance(args, tuple) else (args,)
 
 
 def differentiable_leaves(args: Any) -> tuple[list[Tensor], Sequence[int], list[Any]]:
-    """The floating tensors among the leaves of a structure, their places, and all leaves."""
+    """The floating-point tensors among the leaves of a structure, their positions, and all leaves."""
     from gradtape._src.tensor import is_differentiable
     from gradtape._src.variable import Variable, read
 
