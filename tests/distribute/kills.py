@@ -122,7 +122,7 @@ def launched(folder: Path, arguments: argparse.Namespace, **changes: int) -> flo
         command += [f"--{name}", str(options[name])]
     began = time.monotonic()
     with (folder / "errors.txt").open("w") as errors:
-        limit = 120.0 * (options["kills"] + 1)
+        limit = 120.0 * (options["kills"] + 1) + 0.2 * options["steps"]
         subprocess.run(command, check=True, timeout=limit, stdout=subprocess.DEVNULL, stderr=errors)
     return time.monotonic() - began
 
