@@ -1,4 +1,4 @@
-"""`tf.distribute.cluster_resolver`: how a process learns which cluster it belongs to, and which task it is."""
+"""`tf.distribute.cluster_resolver`: classes that find out the cluster of a process, and its task."""
 
 import typing as _typing
 

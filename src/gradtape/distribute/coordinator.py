@@ -1,4 +1,4 @@
-"""Strategies with variables in one place: `CentralStorageStrategy`, and parameter servers, which are refused."""
+"""Strategies with variables in one place: `CentralStorageStrategy`, and parameter servers, which are unsupported."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`tf.experimental.dtensor`: global tensors that are divided over a mesh of devices, by XLA."""
+"""`tf.experimental.dtensor`: global tensors that XLA divides over a mesh of devices."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`tf.distribute.experimental`: names that TensorFlow keeps apart."""
+"""The names in `tf.distribute.experimental`."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`tf.distribute.experimental.partitioners`: into how many parts a large variable is divided along its first axis."""
+"""`tf.distribute.experimental.partitioners`: the number of parts of a large variable along its first axis."""
 
 import typing as _typing
 
