@@ -22,8 +22,12 @@ Function = Callable[..., Array]
 LARGE = 2**17
 """The number of elements from which on threads pay off."""
 
-BLOCK = 2**15
-"""The number of elements of a block: with fewer, threads wait for the interpreter lock more than they compute."""
+SHARE = 2**15
+"""The number of elements of the smallest part of an array that a ufunc gets."""
+
+BLOCK = 2**17
+"""The number of elements of a block for functions with temporary arrays: with fewer, threads wait for the interpreter
+lock between two steps more than they compute."""
 
 _NO_ATTRS: dict[str, Any] = {}
 
@@ -103,34 +107,34 @@ def _flat(a: Array) -> Array:
 
 
 def _in_blocks(function: Function, cuts: _Cuts, attrs: dict[str, Any]) -> Array | None:
-    """The result of a function, computed in blocks; None unless a block has one new element for
-    each of its elements.
-    """
+    """Compute a function in blocks; None unless its result is a new array with one element for each position."""
     length, *rest = cuts.shape
-    least = max(BLOCK // max(prod(rest), 1), 2)
-    is_ufunc = isinstance(function, np.ufunc)
-    # A ufunc needs no temporary arrays: a few long blocks. The first one determines the dtype.
-    count = max(min(2 * threads.limit(), length // least) if is_ufunc else length // least, 1)
-    ends = [i * length // count for i in range(count + 1)]
-    args = cuts.block(0, 2 if is_ufunc else ends[1])
+    ends = _ends(length, max(prod(rest), 1), isinstance(function, np.ufunc))
     given = attrs.get("out")
-    first = function(*args, **attrs) if given is None else given[:2].copy()
-    if type(first) is not ndarray or first.base is not None or any(first is a for a in args):
-        return None
-    if first.shape != (2 if is_ufunc else ends[1], *rest):
-        return None
-    out = memory.empty(cuts.shape, first.dtype) if given is None else given
+    out = given
+    if given is None:
+        sample = cuts.block(0, 1 if rest else 2)  # for the dtype
+        first = function(*sample, **attrs)
+        if type(first) is not ndarray or first.base is not None or any(first is a for a in sample):
+            return None
+        if first.shape != (1 if rest else 2, *rest):
+            return None
+        out = memory.empty(cuts.shape, first.dtype)
     options = {name: value for name, value in attrs.items() if name != "out"}
 
     def fill(i: int) -> None:
         function(*cuts.block(ends[i], ends[i + 1]), out=out[ends[i] : ends[i + 1]], **options)
 
     def write(i: int) -> None:
-        out[ends[i + 1] : ends[i + 2]] = function(*cuts.block(ends[i + 1], ends[i + 2]), **attrs)
+        out[ends[i] : ends[i + 1]] = function(*cuts.block(ends[i], ends[i + 1]), **options)
 
-    if is_ufunc:
-        threads.run(fill, count)
-    else:
-        out[: ends[1]] = first
-        threads.run(write, count - 1)
+    threads.run(fill if isinstance(function, np.ufunc) else write, len(ends) - 1)
     return out
+
+
+def _ends(length: int, row: int, is_ufunc: bool) -> list[int]:
+    """Where blocks of an axis begin and end. A ufunc has no temporary arrays: it gets a few long blocks."""
+    limit = threads.limit()
+    count = 2 * limit if is_ufunc else max(length * row // BLOCK, limit)
+    count = max(min(count, length * row // SHARE, length), 1)
+    return [i * length // count for i in range(count + 1)]

@@ -142,8 +142,12 @@ def sigmoid(x: Array) -> Array:
         small = np.exp(np.where(positive, -x, x))
         return np.where(positive, 1, small).astype(x.dtype, copy=False) / (1 + small)
     if x.dtype is _FLOAT32:
-        e = np.exp(np.minimum(x, _FORTY))
-        return e / (e + _ONE)
+        if x.size < 4096:
+            e = np.exp(np.minimum(x, _FORTY))
+            return e / (e + _ONE)
+        e = np.clip(x, -np.inf, 40)  # on many numbers faster than a minimum
+        np.exp(e, out=e)
+        return np.divide(e, e + _ONE, out=e)
     e = np.exp(np.minimum(x, 11 if x.dtype.char in HALF else 40))
     return e / (e + 1)
 

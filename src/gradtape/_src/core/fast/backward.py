@@ -14,6 +14,7 @@ from numpy import ndarray
 from gradtape._src.arrays import common_namespace, namespaces
 from gradtape._src.arrays.half import is_half
 from gradtape._src.arrays.lazy import Lazy
+from gradtape._src.arrays.numpy.blocks import LARGE, blockwise
 from gradtape._src.core.fast.calls import recorder_fast, recorder_vjps, vjps_of
 from gradtape._src.core.observe import Observer, in_rule
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
@@ -217,19 +218,26 @@ class _HalfSums:
                 cotangents[uid] = narrowed(cotangents[uid], dtype)
 
 
+_add_in_blocks = blockwise(np.add)
+
+
 def _accumulate(cotangents: Cotangents, uid: int, c: Any, sums: _Sums) -> None:
     """Add a contribution; a sum that this pass has created has no other references and is updated in place."""
     if c is None:
         return
     before = cotangents[uid]
-    if uid in sums.uids and type(c) is ndarray and type(before) is ndarray:
-        np.add(before, c, before)
+    are_arrays = type(c) is ndarray and type(before) is ndarray
+    if are_arrays and uid in sums.uids:
+        if before.size < LARGE:
+            np.add(before, c, before)
+        else:
+            _add_in_blocks(before, c, out=before)
         return
     if c.dtype is not _FLOAT32 and is_half(numpy_dtype(c)) and not type(c) is type(before) is SparseCotangent:
         sums.half = sums.half or _HalfSums()
         total = sums.half.add(uid, before, c)
     else:
-        total = before + c
+        total = _add_in_blocks(before, c) if are_arrays and before.size >= LARGE else before + c
     cotangents[uid] = total
     if type(total) is ndarray:
         sums.uids.add(uid)
