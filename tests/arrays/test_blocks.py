@@ -17,6 +17,7 @@ import gradtape as tf
 from gradtape._src import forks, threads
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.numpy import blocks, core
+from gradtape._src.core.fast import backward
 from gradtape._src.core.primitive import registry
 
 SIZE = blocks.LARGE + 1234
@@ -132,6 +133,29 @@ def test_gradients_of_large_arrays_are_those_of_their_parts():
 
 
 @pytest.mark.usefixtures("_two")
+@pytest.mark.usefixtures("_two")
+def test_sums_of_large_cotangents_are_those_of_their_parts(monkeypatch):
+    added = []
+    monkeypatch.setattr(backward, "_add_in_blocks", blocks.blockwise(lambda x, y, out=None: _added(added, x, y, out)))
+
+    def gradient(numbers):
+        x = tf.constant(numbers)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.tanh(x) * x + tf.exp(-x) * x  # x is used four times
+        return tape.gradient(y, x).numpy()
+
+    whole = gradient(NUMBERS)
+    assert len(added) > 1  # several blocks
+    parts = np.split(NUMBERS, range(10_000, SIZE, 10_000))
+    assert bits(whole) == bits(np.concatenate([gradient(part) for part in parts]))
+
+
+def _added(added, x, y, out):
+    added.append(x.size)
+    return np.add(x, y, out)
+
+
 def test_float64_and_static_arguments_in_the_backward_pass():
     x = tf.constant(NUMBERS.astype(np.float64))
     with tf.GradientTape() as tape:
@@ -193,6 +217,13 @@ def test_sigmoid_is_precise_at_both_ends():
 
 
 # -- threads ---------------------------------------------------------------------------------------------------------
+def test_sigmoid_of_many_numbers_has_the_bits_of_few():
+    special = np.float32([np.nan, np.inf, -np.inf, 40, 40.5, -88, -104, 0.0])
+    numbers = np.concatenate([NUMBERS[:5000] * 20, special])
+    few = [core.sigmoid(part) for part in np.array_split(numbers, 50)]
+    assert bits(core.sigmoid(numbers)) == bits(np.concatenate(few))
+
+
 def test_every_number_is_worked_on_once():
     for count, limit in itertools.product((0, 1, 2, 50), (1, 2, 5)):
         threads.set_limit(limit)
