@@ -59,10 +59,71 @@ def test_records_without_quotes_are_those_with_quotes():
         assert ours.numpy().tolist() == theirs.numpy().tolist()
 
 
-@pytest.mark.parametrize("records", [["1,2", "3"], ["1,2,3", "4"], ["1", "2,3,4"], ["1,2", ""]])
-def test_records_with_another_number_of_fields(records):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Expect 2 fields"):
+@pytest.mark.parametrize("delimiter", [",", "|"])
+@pytest.mark.parametrize("missing", ["", "NA"])
+def test_many_records(delimiter, missing):
+    plain = [delimiter.join([str(i), missing if i % 7 == 0 else f"{i / 8}", f"n{i}"]) for i in range(200)]
+    quoted = [delimiter.join(f'"{field}"' for field in row.split(delimiter)) for row in plain]
+    settings = {"record_defaults": [[7], [0.5], ["?"]], "field_delim": delimiter, "na_value": missing}
+    for ours, theirs in zip(tf.io.decode_csv(plain, **settings), tf.io.decode_csv(quoted, **settings), strict=True):
+        assert ours.numpy().tolist() == theirs.numpy().tolist()
+    (column,) = tf.io.decode_csv([f"{i}" for i in range(200)], [tf.constant([], tf.int64)])
+    assert column.numpy().tolist() == list(range(200))
+
+
+def test_the_record_of_a_wrong_number_is_named():
+    records = [f"{i},{i}" for i in range(100)]
+    records[70] = "1,x"
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Field 1 in record 70 is not a valid int32: x"):
         tf.io.decode_csv(records, [[0], [0]])
+
+
+@pytest.mark.parametrize("copies", [1, 40])
+@pytest.mark.parametrize("records", [["1,2", "3"], ["1,2,3", "4"], ["1", "2,3,4"], ["1,2", ""]])
+def test_records_with_another_number_of_fields(records, copies):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Expect 2 fields"):
+        tf.io.decode_csv(records * copies, [[0], [0]])
+
+
+CLASSES = ["[aeiou]", "[^a-d ]", "[a-c]+", r"\s", r"\s+", r"\d", r"\W+", "a", " +", "[[:punct:]]", "-", r"\.", "x{2}"]
+REWRITES = ["", "-", "xyz", r"\\", r"<\0>", r"\1"]
+
+
+@pytest.mark.parametrize("pattern", CLASSES)
+@pytest.mark.parametrize("rewrite", REWRITES)
+def test_classes_of_characters_are_replaced(pattern, rewrite):
+    rows = ["".join(RNG.choice(list("abcdexy 12.-!\n_"), RNG.integers(0, 12))) for _ in range(200)]
+    expected = [tf.strings.regex_replace(row, pattern, rewrite).numpy() for row in rows]
+    found = tf.strings.regex_replace(rows, pattern, rewrite)
+    assert tf.strings.length(found).numpy().tolist() == list(map(len, expected))
+    assert tf.strings.join([found, "."]).numpy().tolist() == [row + b"." for row in expected]
+    assert found.numpy().tolist() == expected
+
+
+@pytest.mark.parametrize("other", ["é a", "a\0b"])
+def test_classes_of_characters_beside_other_texts(other):
+    found = tf.strings.regex_replace(["a b"] * 100 + [other], "[^a]", "-").numpy().tolist()
+    assert found == [b"a--"] * 100 + [b"--a" if other == "é a" else b"a--"]
+
+
+@pytest.mark.parametrize("texts", [["5", "-3", "+7"], ["12345678", "-12345678", "0"], ["-0.5", "+1.25", "-20"]])
+def test_signs_of_many_numbers(texts):
+    found = tf.strings.to_number(texts * 50, tf.float64)
+    assert found.numpy().tolist() == [float(text) for text in texts] * 50
+    assert np.signbit(tf.strings.to_number(["-0.0"] * 100).numpy()).all()
+    if "." not in texts[0]:
+        assert tf.strings.to_number(texts * 50, tf.int64).numpy().tolist() == [int(text) for text in texts] * 50
+
+
+@pytest.mark.parametrize("text", ["", "-", "1.", ".", "123456789", "1.123456789", "x"])
+def test_numbers_that_are_read_one_by_one(text):
+    try:
+        expected = tf.strings.to_number([text], tf.float64).numpy().tolist() * 2
+    except tf.errors.InvalidArgumentError:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="could not correctly convert string"):
+            tf.strings.to_number(["1"] * 100 + [text], tf.float64)
+    else:
+        assert tf.strings.to_number(["1"] * 100 + [text] * 2, tf.float64).numpy().tolist()[100:] == expected
 
 
 @pytest.mark.parametrize("keys", [[0, 1, 2, 3], [5, 1, 9, -4], [7], []])

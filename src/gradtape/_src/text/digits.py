@@ -16,6 +16,9 @@ _STEPS = (
     (_u64(0x00FF00FF00FF00FF), _u64(6553601), _u64(16)),
     (_u64(0x0000FFFF0000FFFF), _u64(42949672960001), _u64(32)),
 )
+_SHIFTS = _u64(32) - np.arange(9, dtype=_u64) * _u64(4)
+"""Half of the bits that are left of a word, by how many digits it has."""
+_SIGN = _u64(63)
 _MINUS, _PLUS, _POINT = 45, 43, 46
 _EXACT = 2.0**53
 
@@ -23,12 +26,19 @@ _EXACT = 2.0**53
 # -- reading ---------------------------------------------------------------------------------------------------------
 def _digits(texts: Packed, starts: ndarray, counts: ndarray) -> ndarray | None:
     """The numbers that up to eight digits from each place on say; None if something is no digit."""
-    shift = _u64(32) - counts.astype(_u64) * _u64(4)
-    found = ((texts.word(starts) ^ _ZEROS) << shift) << shift  # missing digits are zeros in front
-    if (((found + _CARRY) | found) & _HIGH).any():
+    shift = _SHIFTS.take(counts)
+    found = texts.word(starts)
+    found ^= _ZEROS
+    found <<= shift  # missing digits are zeros in front
+    found <<= shift
+    check = found + _CARRY
+    check |= found
+    if np.bitwise_or.reduce(check) & _HIGH:
         return None
     for mask, factor, width in _STEPS:
-        found = (found & mask) * factor >> width
+        found &= mask
+        found *= factor
+        found >>= width
     return found
 
 
@@ -42,6 +52,11 @@ def _unsigned(texts: Packed) -> tuple[ndarray, ndarray, ndarray]:
     return texts.starts + signed, texts.lengths - signed, negative
 
 
+def _is_beyond(counts: ndarray, most: int) -> bool:
+    """Whether a number is negative or larger than this: as an unsigned number, a negative one is large."""
+    return bool((counts.astype(np.int64, copy=False).view(_u64) > _u64(most)).any())
+
+
 def read_integers(texts: Packed) -> ndarray | None:
     """Integers of up to eight digits; None if a text is something else.
 
@@ -49,13 +64,17 @@ def read_integers(texts: Packed) -> ndarray | None:
     [12, -3]
     """
     starts, counts, negative = _unsigned(texts)
-    if counts.min() < 1 or counts.max() > 8:
+    if _is_beyond(counts - 1, 7):
         return None
     found = _digits(texts, starts, counts)
     if found is None:
         return None
-    numbers = found.view(np.int64)
-    return np.where(negative, -numbers, numbers) if negative.any() else numbers
+    numbers: ndarray = found.view(np.int64)
+    if negative.any():  # the bits of the number -n are those of ~n + 1
+        sign = negative.astype(np.int64)
+        numbers ^= -sign
+        numbers += sign
+    return numbers
 
 
 def read_decimals(texts: Packed) -> ndarray | None:
@@ -80,20 +99,23 @@ def read_decimals(texts: Packed) -> ndarray | None:
         before, after = counts.copy(), np.zeros(len(texts), np.int64)
         before[rows], after[rows] = points - starts[rows], ends[rows] - points - 1
     total = before + after
-    if before.min() < 0 or max(before.max(), after.max()) > 8:
-        return None
-    if total.min() < 1 or total.max() > 15:
+    if _is_beyond(before, 8) or _is_beyond(after, 8) or _is_beyond(total - 1, 14):
         return None
     whole, part = _digits(texts, starts, before), _digits(texts, ends - after, after)
     if whole is None or part is None:
         return None
-    scale = _POWERS[after]
-    magnitude = (whole * scale.astype(_u64) + part).astype(np.float64) / scale
-    return np.where(negative, -magnitude, magnitude)
+    whole *= _WHOLE_POWERS.take(after)
+    whole += part
+    numbers = whole.astype(np.float64)
+    numbers /= _POWERS.take(after)
+    bits = numbers.view(_u64)
+    bits ^= negative.astype(_u64) << _SIGN
+    return numbers
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
 _POWERS = 10.0 ** np.arange(16)
+_WHOLE_POWERS = _u64(10) ** np.arange(16, dtype=_u64)
 
 
 @functools.cache

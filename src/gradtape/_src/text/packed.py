@@ -57,6 +57,18 @@ class Packed:
         found._words = found._rows = found._is_ascii = found.short = None
         return found
 
+    @staticmethod
+    def between(data: bytes, separator: bytes) -> Packed:
+        """The texts that stand in some bytes with one separating byte between them.
+
+        >>> Packed.between(b"ab,,c", b",").rows
+        [b'ab', b'', b'c']
+        """
+        buffer = np.frombuffer(data + separator + _SPARE, np.uint8)
+        ends = np.flatnonzero(buffer[: len(data) + 1] == separator[0])
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        return Packed.at(buffer, starts, ends - starts, is_apart=True)
+
     def __len__(self) -> int:
         return len(self.starts)
 

@@ -148,6 +148,10 @@ def joined_rows(texts: Packed, lengths: ndarray, between: bytes) -> Packed:
     [b'a-b', b'', b'c']
     """
     whole = texts.joined(between)
+    each = int(lengths[0]) if len(lengths) else 0
+    if each and (lengths == each).all():
+        starts, ends = whole.starts[::each], whole.ends[each - 1 :: each]
+        return Packed.at(whole.bytes, starts, ends - starts)
     last = np.cumsum(lengths)
     some = lengths > 0
     starts, ends = np.zeros(len(lengths), np.int64), np.zeros(len(lengths), np.int64)

@@ -46,6 +46,7 @@ _POSIX: dict[str, list[Range]] = {
 _CONTROLS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _MOST_REPEATS = 1000
+_OPERATORS = ".^$*+?{}()|"
 
 
 class PatternError(ValueError):
@@ -332,6 +333,23 @@ class _Translator:
         kept = _complement([*_complement(ranges), *outside, (last + 1, _LAST)])
         return self.folded(f"[{_ranges_text(kept)}]") if kept else "(?!)"
 
+    def only_class(self) -> tuple[str, bool] | None:
+        """Python's class if the pattern is one class or one character, and whether a `+` is behind it."""
+        char = self.pattern[:1]
+        if char == "[":
+            text = self.brackets()
+        elif char == "\\":
+            ranges = self.class_escape()
+            if ranges is None:
+                return None
+            text = self.of_ranges(ranges)
+        elif char in _OPERATORS:  # the empty pattern as well
+            return None
+        else:
+            self.at, text = 1, self.literal(ord(char))
+        rest = self.pattern[self.at :]
+        return (text, rest == "+") if rest in ("", "+") else None
+
     # -- repetition --------------------------------------------------------------------------------------------------
     def repeated(self, text: str, empty: bool) -> tuple[str, bool]:
         start = self.at
@@ -384,10 +402,12 @@ class Regex:
         text, self._can_be_empty = translated.whole()
         self._groups = translated.groups
         self._text = re.compile(text)
-        self._joined = None
+        self._joined = self._class = None
+        self._has_runs = False
         if pattern.isascii() and "\0" not in pattern:
             joined = _Translator(pattern, joined=True).whole()[0].encode()
             self._joined, self._between = re.compile(joined), b"%b(?:%b)(?=%b)" % (_JOIN, joined, _JOIN)
+            self._class, self._has_runs = _Translator(pattern, joined=True).only_class() or (None, False)
 
     def replace(self, texts: Sequence[bytes], rewrite: bytes, everywhere: bool = True) -> list[bytes]:
         """Replace every match, or the first one of each text; `\\1` in the rewrite is what a group matched."""
@@ -399,6 +419,24 @@ class Regex:
             if whole.isascii() and whole.count(_JOIN) == len(texts) - 1 and _JOIN not in rewrite:
                 return self._joined.sub(_template(pieces).encode(), whole).split(_JOIN)
         return [_bytes(self._replaced(_text(text), pieces, everywhere)) for text in texts]
+
+    def replace_class(self, texts: Packed, rewrite: bytes) -> Packed | None:
+        """Replace every match of a pattern that is one class of characters, or a run of it; None for what is not that.
+
+        >>> Regex("[a-c]+").replace_class(Packed([b"abxc", b"y"]), b"-").rows
+        [b'-x-', b'y']
+        """
+        pieces = self._rewrite_pieces(rewrite, everywhere=True)
+        if self._class is None or pieces is None or not all(isinstance(piece, str) for piece in pieces):
+            return None
+        if _JOIN in rewrite or not len(texts) or not texts.is_ascii:
+            return None
+        whole = texts.joined(_JOIN)
+        data = whole.bytes[: int(whole.ends[-1])].tobytes()
+        if data.count(_JOIN) != len(texts) - 1:
+            return None
+        new, members = "".join(map(str, pieces)).encode(), _members(self._class)
+        return Packed.between(_replaced_bytes(data, members, new, self._has_runs), _JOIN)
 
     def full_match(self, texts: Packed) -> ndarray:
         """Whether the pattern matches each text from its start to its end.
@@ -454,6 +492,44 @@ class Regex:
             if not everywhere:
                 break
         return "".join(found) + text[at:]
+
+
+@functools.lru_cache(maxsize=512)
+def _members(text: str) -> bytes:
+    """The ASCII characters that a class of Python's matches."""
+    matches = re.compile(text.encode()).fullmatch
+    return bytes([i for i in range(1, 128) if matches(bytes([i]))])
+
+
+def _replaced_bytes(data: bytes, members: bytes, new: bytes, runs: bool) -> bytes:
+    """Bytes with each of some members, or each run of them, replaced.
+
+    >>> _replaced_bytes(b"aabca", b"ab", b"--", False), _replaced_bytes(b"aabca", b"ab", b"--", True)
+    (b'------c--', b'--c--')
+    """
+    if not members or not data:
+        return data
+    if not runs and len(new) == 1:
+        return data.translate(bytes.maketrans(members, new * len(members)))
+    if not runs and not new:
+        return data.translate(None, members)
+    among = np.frombuffer(data.translate(_truth(members)), bool)
+    found = np.frombuffer(data, np.uint8)
+    counts = np.where(among, len(new), 1)
+    if runs:
+        counts[1:][among[1:] & among[:-1]] = 0
+        among = among & (np.concatenate([[True], ~among[:-1]]))
+    result = np.repeat(found, counts)
+    starts = (np.cumsum(counts) - counts)[among]
+    for i, byte in enumerate(new):
+        result[starts + i] = byte
+    return result.tobytes()
+
+
+@functools.lru_cache(maxsize=512)
+def _truth(members: bytes) -> bytes:
+    """The table that translates some bytes to 1, and the others to 0."""
+    return bytes([i in members for i in range(256)])
 
 
 def _template(pieces: list[str | int]) -> str:

@@ -437,10 +437,11 @@ def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool =
     """
     plain = isinstance(pattern, (str, bytes)) and isinstance(rewrite, (str, bytes))
     op = "StaticRegexReplace" if plain else "RegexReplace"
-    texts = texts_of(input, op)
-    replacement = _pattern(rewrite, op, 2, "Rewrite")
-    found = _compiled(_pattern(pattern, op), op).replace(flat(texts), replacement, bool(replace_global))
-    return string_tensor(found, texts.shape)
+    texts = texts_in(input, op)
+    replacement, compiled = _pattern(rewrite, op, 2, "Rewrite"), _compiled(_pattern(pattern, op), op)
+    if texts.is_large and replace_global and (packed := compiled.replace_class(texts.packed, replacement)) is not None:
+        return packed_tensor(packed, texts.shape)
+    return string_tensor(compiled.replace(texts.rows, replacement, bool(replace_global)), texts.shape)
 
 
 @elementwise

@@ -16,8 +16,19 @@ from gradtape._src.conversion import operand, wrap
 from gradtape._src.dtypes import DType, string
 from gradtape._src.tensor import Tensor
 from gradtape._src.text import numbers
+from gradtape._src.text.packed import Packed
 from gradtape._src.tf.arguments import text_bytes
-from gradtape._src.tf.string_arrays import elementwise, flat, known, string_array, string_tensor, texts_of
+from gradtape._src.tf.string_arrays import (
+    Texts,
+    elementwise,
+    flat,
+    known,
+    packed_tensor,
+    string_array,
+    string_tensor,
+    texts_in,
+    texts_of,
+)
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _TO_WEB, _FROM_WEB = bytes.maketrans(b"+/", b"-_"), bytes.maketrans(b"-_", b"+/")
@@ -85,25 +96,15 @@ def decode_csv(
     [[1, 2], [b'a', b'?']]
     """
     defaults = [operand(default) for default in record_defaults]
-    texts = texts_of(records, _CSV)
+    texts = texts_in(records, _CSV)
     delimiter, missing = text_bytes(field_delim, "field_delim"), text_bytes(na_value, "na_value")
     _check_columns(defaults, delimiter, select_cols)
-    lines = flat(texts)
-    columns = None if select_cols is not None else _plain_columns(lines, delimiter, len(defaults))
-    if columns is not None:
-        return [
-            wrap(_column(column, i, default, missing).reshape(texts.shape))
-            for i, (column, default) in enumerate(zip(columns, defaults, strict=True))
-        ]
-    rows = [_fields(row, delimiter, use_quote_delim) for row in lines]
-    if select_cols is not None:
-        rows = [[row[i] for i in select_cols if i < len(row)] for row in rows]
-    for number, row in enumerate(rows):
-        if len(row) != len(defaults):
-            raise errors.invalid_argument(f"Expect {len(defaults)} fields but have {len(row)} in record {number}", _CSV)
+    columns = None if select_cols is not None else _plain_columns(texts, delimiter, len(defaults))
+    if columns is None:
+        columns = _columns_of(texts.rows, delimiter, use_quote_delim, select_cols, len(defaults))
     return [
-        wrap(_column([row[i] for row in rows], i, default, missing).reshape(texts.shape))
-        for i, default in enumerate(defaults)
+        _column(column, i, default, missing, texts.shape)
+        for i, (column, default) in enumerate(zip(columns, defaults, strict=True))
     ]
 
 
@@ -125,20 +126,38 @@ def _check_columns(defaults: list[Tensor], delimiter: bytes, chosen: Sequence[in
             )
 
 
-def _plain_columns(lines: list[bytes], delimiter: bytes, count: int) -> list[list[bytes]] | None:
-    """The columns of records that have `count` fields each, and nothing in quotes; None for others."""
-    whole = b"\n".join([*lines, b""])
-    if not lines or b'"' in whole or b"\r" in whole or not all(lines) or delimiter == b"\n":
+def _plain_columns(texts: Texts, delimiter: bytes, count: int) -> list[Packed] | None:
+    """The columns of many records that have `count` fields each, and nothing in quotes; None for others."""
+    if not texts.is_large or delimiter in (b"\n", b'"') or not texts.packed.lengths.all():
         return None
-    found = np.frombuffer(whole, np.uint8)
-    marks = found[(found == delimiter[0]) | (found == 10)]
-    if len(marks) != count * len(lines):
+    whole = texts.packed.joined(b"\n")
+    found = whole.bytes[: int(whole.ends[-1])]
+    data = found.tobytes()
+    if b'"' in data or b"\r" in data or data.count(b"\n") != texts.size - 1:
         return None
-    breaks = marks.reshape(-1, count) == 10
-    if breaks[:, :-1].any() or not breaks[:, -1].all():
+    if data.count(delimiter) != (count - 1) * texts.size:
         return None
-    fields = whole[:-1].replace(b"\n", delimiter).split(delimiter)
-    return [fields[i::count] for i in range(count)]
+    if count == 1:
+        return [whole]
+    marks = np.flatnonzero(found == delimiter[0]).reshape(-1, count - 1)
+    if (marks[:, 0] < whole.starts).any() or (marks[:, -1] >= whole.ends).any():
+        return None  # some record has more fields, and another one fewer
+    limits = np.concatenate([whole.starts[:, None] - 1, marks, whole.ends[:, None]], axis=1)
+    starts, lengths = limits[:, :-1] + 1, np.diff(limits) - 1
+    return [Packed.at(whole.bytes, starts[:, i].copy(), lengths[:, i].copy()) for i in range(count)]
+
+
+def _columns_of(
+    lines: list[bytes], delimiter: bytes, quotes: bool, chosen: Sequence[int] | None, count: int
+) -> list[list[bytes]]:
+    """The columns of records, each of which is divided into fields on its own."""
+    rows = [_fields(row, delimiter, quotes) for row in lines]
+    if chosen is not None:
+        rows = [[row[i] for i in chosen if i < len(row)] for row in rows]
+    for number, row in enumerate(rows):
+        if len(row) != count:
+            raise errors.invalid_argument(f"Expect {count} fields but have {len(row)} in record {number}", _CSV)
+    return [[row[i] for row in rows] for i in range(count)]
 
 
 def _fields(record: bytes, delimiter: bytes, quotes: bool) -> list[bytes]:
@@ -177,30 +196,38 @@ def _quoted(record: bytes, start: int, delimiter: bytes) -> tuple[bytes, int]:
     return record[start:end].replace(b'""', b'"'), end + 1
 
 
-def _column(fields: list[bytes], number: int, default: Tensor, missing: bytes) -> ndarray:
+def _column(
+    fields: list[bytes] | Packed, number: int, default: Tensor, missing: bytes, shape: tuple[int, ...]
+) -> Tensor:
     values, dtype = known(default), default.dtype
-    empty = [i for i, field in enumerate(fields) if not field or field == missing]
+    if isinstance(fields, Packed) and fields.lengths.all() and not (fields.lengths == (len(missing) or -1)).any():
+        if dtype == string:
+            return packed_tensor(fields, shape)
+        return wrap(_numbers(fields, number, dtype).reshape(shape))
+    rows = fields.rows if isinstance(fields, Packed) else fields
+    empty = [i for i, field in enumerate(rows) if not field or field == missing]
     if empty and not values.size:
         raise errors.invalid_argument(f"Field {number} is required but missing in record {empty[0]}!", _CSV)
     if dtype == string:
-        column = string_array(fields, (len(fields),))
+        column = string_array(rows, (len(rows),))
     else:
-        given = list(fields)
+        given = list(rows)
         for i in empty:
             given[i] = b"0"
         column = _numbers(given, number, dtype)
     if empty:
         column[empty] = values.reshape(-1)[0]
-    return column
+    return wrap(column.reshape(shape))
 
 
-def _numbers(fields: list[bytes], number: int, dtype: DType) -> ndarray:
+def _numbers(fields: list[bytes] | Packed, number: int, dtype: DType) -> ndarray:
     read = numbers.read_floats if dtype.is_floating else numbers.read_integers
     try:
         return np.asarray(read(fields, dtype.numpy_dtype))
     except numbers.NumberError as error:
+        rows = fields.rows if isinstance(fields, Packed) else fields
         raise errors.invalid_argument(
-            f"Field {number} in record {fields.index(error.text)} is not a valid {dtype.word}: "
+            f"Field {number} in record {rows.index(error.text)} is not a valid {dtype.word}: "
             f"{error.text.decode(errors='replace')}",
             _CSV,
         ) from None
