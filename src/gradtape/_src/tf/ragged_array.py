@@ -22,9 +22,9 @@ from gradtape._src.ops.ragged import (
     take_rows,
 )
 from gradtape._src.ops.ragged.operators import broadcast, partition_dtype, register
-from gradtape._src.ops.ragged.partition import known, of_lengths, uniform_rows
+from gradtape._src.ops.ragged.partition import UniformPartition, known, of_lengths, uniform_rows
 from gradtape._src.ops.ragged.row_copies import copied_rows, is_plain
-from gradtape._src.ops.ragged.tensor import axis_of
+from gradtape._src.ops.ragged.tensor import axis_of, rank_of
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.array import concat as concat_dense, stack as stack_dense
 
@@ -123,7 +123,7 @@ def _integer_axis(axis: Any) -> int:
 
 
 def _same_rank(values: Sequence[Any]) -> int:
-    ranks = [len(value.shape) for value in values]
+    ranks = [rank_of(value) for value in values]
     if len(set(ranks)) > 1:
         raise ValueError(f"All inputs must have the same rank. Received ranks {ranks}.")
     return ranks[0]
@@ -143,6 +143,8 @@ def aligned(values: Sequence[Any], least: int = 0) -> list[Any]:
     found = [value for value in values if type(value) is RaggedTensor]
     dtype = partition_dtype(found) if found else np.int64
     ragged_rank = max([least, *[value.ragged_rank for value in found]])
+    if len(found) == len(values) and all(value.ragged_rank == ragged_rank for value in found):
+        return list(values)
     return [_with_ragged_rank(value, ragged_rank, dtype) for value in values]
 
 
@@ -231,17 +233,21 @@ def pile(values: Sequence[Any], axis: int) -> Any:
     return from_partitions(rows, [of_lengths(counts)])
 
 
+def _known_int(value: Any) -> int:
+    """An int, or a tensor of one, whose value is known."""
+    return value if type(value) is int else int(known(convert(value)))
+
+
 # -- axes ------------------------------------------------------------------------------------------------------------
 @register("expand_dims")
 def _expand_dims(call: Call, input: Any, axis: Any, name: Any = None) -> Any:
     if type(input) is not RaggedTensor:
         return call(input, axis)
-    place = axis_of(int(known(convert(axis))), len(input.shape) + 1)
+    place = axis_of(_known_int(axis), rank_of(input) + 1)
     partition = input._partition
-    if place == 0:
-        return from_partitions(input, [uniform_rows(partition.count, 1, partition.dtype)])
-    if place == 1:
-        return from_partitions(input, [uniform_rows(1, partition.count, partition.dtype)])
+    if place < 2:
+        length, count = (1, partition.count) if place else (partition.count, 1)
+        return from_partitions(input, [UniformPartition(length, count, partition.dtype)])
     return from_partitions(_expand_dims(call, input._values, place - 1), [partition])
 
 
@@ -269,7 +275,7 @@ def _squeezed(call: Call, x: Any, axis: int) -> Any:
 
 @register("tile")
 def _tile(call: Call, input: Any, multiples: Any, name: Any = None) -> Any:
-    counts, rank = known(convert(multiples)), len(input.shape)
+    counts, rank = known(convert(multiples)), rank_of(input)
     if counts.shape != (rank,):
         raise errors.invalid_argument(
             f"Expected multiples argument to be a vector of length {rank} but got length {counts.size}", "Tile"
@@ -298,7 +304,7 @@ def _reverse(call: Call, tensor: Any, axis: Any, name: Any = None) -> Any:
             f"Received {axis!r}."
         )
     for one in axes.tolist():
-        tensor = _reversed(call, tensor, axis_of(int(one), len(tensor.shape)))
+        tensor = _reversed(call, tensor, axis_of(int(one), rank_of(tensor)))
     return tensor
 
 
@@ -324,7 +330,7 @@ def _reversed_within(values: Any, partition: RowPartition) -> Any:
 
 @register("split")
 def _split(call: Call, value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: Any = None) -> Any:
-    place = axis_of(int(known(convert(axis))), len(value.shape))
+    place = axis_of(_known_int(axis), rank_of(value))
     splits = known(convert(num_or_size_splits))
     if splits.ndim == 0 and splits < 1:
         raise ValueError(f"`num_or_size_splits` must be >=1 if it is an `int`. Received {splits}.")
@@ -371,12 +377,12 @@ def _gather(call: Call, params: Any, indices: Any, validate_indices: Any = None,
     source = params if type(params) is RaggedTensor else convert(params)
     if not where.dtype.is_integer:
         raise errors.unsupported_dtype("RaggedGather", where.dtype, "int32, int64", "Tindices")
-    batch = int(known(convert(batch_dims)))
-    batch += len(where.shape) if batch < 0 else 0
-    place = batch if axis is None else axis_of(int(known(convert(axis))), len(source.shape))
+    batch = _known_int(batch_dims)
+    batch += rank_of(where) if batch < 0 else 0
+    place = batch if axis is None else axis_of(_known_int(axis), rank_of(source))
     if place < batch:
         raise ValueError(f"batch_dims={batch} must be less than or equal to axis={place}.")
-    if batch >= len(source.shape):
+    if batch >= rank_of(source):
         raise ValueError(f"batch_dims must be less than rank(params). Received {batch} and {len(source.shape)}.")
     return _gathered(call, source, where, place, batch)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gradtape._src.ops.ragged import partition as partitions
 from gradtape._src.ops.ragged.partition import RowPartition
 from gradtape._src.ops.ragged.tensor import RaggedTensor, _new, count_of, take_ranges, take_rows
 
+_PLAIN = {int, NoneType}
 _RAGGED = "Cannot index into an inner ragged dimension."
 
 
@@ -29,6 +31,8 @@ def get_item(x: RaggedTensor, key: Any) -> Any:
     >>> r[0].numpy().tolist(), r[:, :2].to_list(), r[0, -1].numpy().item()
     ([1, 2, 3], [[1, 2], [4], []], 3)
     """
+    if type(key) is slice:
+        return _slice_rows(x, key)
     keys = list(key) if isinstance(key, (tuple, list)) else [key]
     if any(key is Ellipsis for key in keys):
         keys = _without_ellipsis(keys, len(x.shape))
@@ -112,8 +116,7 @@ def _integer(key: Any) -> int:
 
 
 def _slice_rows(x: RaggedTensor, key: slice) -> RaggedTensor:
-    (part,) = basic_index(key, (x._partition.count,))
-    start, stop, step = part.indices(x._partition.count)
+    start, stop, step = _checked(key).indices(x._partition.count)
     if (start, stop, step) == (0, x._partition.count, 1):
         return x
     if step == 1:
@@ -123,12 +126,20 @@ def _slice_rows(x: RaggedTensor, key: slice) -> RaggedTensor:
     return rows
 
 
+def _checked(key: slice) -> slice:
+    """A slice with Python ints for what is a tensor or NumPy's integer."""
+    if {type(key.start), type(key.stop), type(key.step)} <= _PLAIN and key.step != 0:
+        return key
+    (part,) = basic_index(key, (0,))
+    found: slice = part
+    return found
+
+
 def _slice_columns(x: RaggedTensor, key: slice) -> RaggedTensor:
     """A slice of every row."""
     if key.start is None and key.stop is None and key.step is None:
         return x
-    (part,) = basic_index(key, (0,))
-    partition, starts, step = _columns(x._partition, part)
+    partition, starts, step = _columns(x._partition, _checked(key))
     if step == 1:
         return _new(take_ranges(x._values, starts, partition), partition)
     where = np.repeat(starts, partition.lengths) + partition.offsets * step

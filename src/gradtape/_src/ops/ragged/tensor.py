@@ -661,6 +661,14 @@ def count_of(values: Values) -> int:
     return values._partition.count if type(values) is RaggedTensor else int(values.array.shape[0])
 
 
+def rank_of(values: Values) -> int:
+    """The number of dimensions, without making a shape."""
+    outer = 0
+    while type(values) is RaggedTensor:
+        values, outer = values._values, outer + 1
+    return outer + len(values.array.shape)
+
+
 def axis_of(axis: Any, rank: int, name: str = "axis") -> int:
     """An axis as a non-negative int."""
     place = int(axis)

@@ -440,6 +440,8 @@ def stack(values: TensorLike, axis: Any = 0, name: str = "stack") -> Tensor:
     if not at and not isinstance(values, (Tensor, Variable)):
         try:
             return convert(values)  # a list of plain values is a constant
+        except NotDenseError:
+            raise
         except (TypeError, ValueError):
             pass
     if not isinstance(values, (list, tuple)):
