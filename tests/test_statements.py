@@ -92,7 +92,7 @@ OTHERWISE = {
     "coming-from.md": ["missing.", "--only missing"],
     "compiled-functions.md": ["the memory that is planned"],
     "debugging.md": [".missing", "--only missing"],
-    "differences.md": ["the rest as missing"],
+    "differences.md": ["space is missing"],
     "files.md": ["ram://results/missing"],
     "migrating.md": ["--only missing", "missing (1)", "1 missing.", "a name is missing"],
     "raw-ops.md": ["missing 1 required"],
