@@ -160,13 +160,12 @@ def parameters(value: Any) -> list[inspect.Parameter]:
 def described(path: str, value: Any, known: dict[str, str]) -> str:
     """The docstring, with sections for what it does not describe itself: arguments, result, errors and the example."""
     before, arrow, examples = text_of(path, value).partition("\n>>>")
-    body = before.partition("\n\n")[2]
     parts = [with_fences(before.strip())]
     if "Args:" not in before:
         meanings = [
             f"    {p.name}: {meaning[0].upper()}{meaning[1:]}."
             for p in parameters(value)
-            if (meaning := _meaning(path, p.name, known)) and f"`{p.name}`" not in body
+            if (meaning := _meaning(path, p.name, known))
         ]
         parts += ["Args:\n" + "\n".join(meanings)] if meanings else []
     if "Returns:" not in before and (result := _result(path, value)):

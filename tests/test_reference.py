@@ -175,7 +175,7 @@ def test_arguments_are_described():
     for _, name, value, _ in described():
         text = inspect.getdoc(value) or ""
         for p in public_names.parameters(value):
-            if "Args:" not in text and f"`{p.name}`" not in text and not public_names._meaning(name, p.name, known):
+            if "Args:" not in text and not public_names._meaning(name, p.name, known):
                 missing.append(f"{name}({p.name})")
     assert missing == []
 

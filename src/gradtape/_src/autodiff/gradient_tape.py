@@ -53,15 +53,24 @@ class Tape(RecordingTape):
     """Record what runs inside a `with` block, then differentiate it.
 
     The tape watches trainable variables when they are read, and tensors when you pass them to `watch`. You can call
-    `gradient` or another derivative once, unless the tape is `persistent`.
+    `gradient` or another derivative once, unless the tape is `persistent`. The keyword-only arguments are additions to
+    TensorFlow.
 
-    The following options are additions to TensorFlow and off by default. `check_numerics` raises an error at the first
-    NaN or Inf, forward or backward. `strong_zeros` preserves cotangents of exactly zero, so that the branch that
-    `where` did not take cannot make a gradient NaN. `profile` measures every op. `lines` records the source line of
-    every op. `graph` runs ops on watched tensors from graphs, as `tf.config.set_graph_mode("auto")` does for a whole
-    program. `memory_limit` (bytes, "2GB", or "25%" of the machine's memory) limits the saved values; the others are
-    recomputed when the backward pass needs them, and `spill="disk"` writes them to files if that is faster. `digests`
-    keeps a digest of every result, which `compare` uses to find the first op where two runs differ.
+    Args:
+      persistent: Whether the tape keeps what it saved, so that derivatives can be computed more than once.
+      watch_accessed_variables: Whether trainable variables are watched automatically.
+      check_numerics: Whether to raise an error at the first NaN or Inf, in the forward or the backward pass.
+      strong_zeros: Whether a cotangent that is exactly zero stays zero, so that the branch that `tf.where` did not take
+        cannot make a gradient NaN.
+      profile: Whether to measure the time of every op, for `profile()`.
+      lines: Whether to record the source line of every op.
+      graph: Whether ops on watched tensors are collected and run as programs, as with
+        `tf.config.set_graph_mode("auto")`.
+      memory_limit: How much the tape may save: bytes, "2GB", or "25%" of the machine's memory. The backward pass
+        recomputes the rest.
+      spill: "disk" writes values to temporary files if that is faster than recomputing them, "host" copies them from a
+        GPU to the CPU's memory.
+      digests: Whether to keep a digest of every result, for `compare` and `save_digests`.
 
     >>> import gradtape as tf
     >>> x = tf.Variable(3.0)
