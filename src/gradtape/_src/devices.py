@@ -325,7 +325,7 @@ def set_engine(name: str) -> None:
         raise ValueError(f"Unknown engine: {name!r}. Use 'numpy' or 'xla'.")
     if name == "xla":
         if not has_jax():
-            raise ImportError(f"The XLA engine needs JAX, which is not installed: {errors.install('xla')}.")
+            raise ImportError(f"The XLA engine needs JAX, which is not installed: {errors.install('xla')}")
         _default_target = jax_devices("CPU")[0]
         _install(_default_target)
         _engine = name

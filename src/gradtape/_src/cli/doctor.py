@@ -49,7 +49,7 @@ _PACKAGES = {  # the distribution, and what it is to gradtape
     "ml_dtypes": "required",
     "jax": f"for compiled functions: {install('xla')}",
     "keras": f"for tf.keras: {install('keras')}",
-    "matplotlib": f"for pictures: {install('viz')}",
+    "matplotlib": f"for the plots of the examples: {install('viz')}",
     "pillow": f"for image files: {install('viz')}",
     "tensorflow": "not needed",
 }
@@ -393,7 +393,7 @@ def _show(findings: dict[str, Any], printer: Printer) -> None:
         [
             name,
             printer.style("ok", "green") if _small(error) else printer.style("wrong", "red"),
-            "no answer" if error is None else f"error {error:.0e}",
+            "raised an error" if error is None else f"error {error:.0e}",
         ]
         for result in findings["self_check"].values()
         for name, error in result["errors"].items()

@@ -45,7 +45,7 @@ examples:
   gradtape run train.py --epochs 10    instead of python train.py ...
   gradtape check src --only missing    what gradtape lacks for src
   gradtape bench chain mlp32           two benchmarks, with bars
-  gradtape doctor                      is all well here?
+  gradtape doctor                      check this installation
 
 gradtape COMMAND --help says more about each of them.
 gradtape --version prints the version.

@@ -154,7 +154,7 @@ def create_mesh(
     [1]
     """
     if not has_jax():
-        raise ImportError(f"DTensor needs JAX, which is not installed: {install('xla')}.")
+        raise ImportError(f"DTensor needs JAX, which is not installed: {install('xla')}")
     found: list[Device] = (
         logical_devices((device_type or preferred_device_type()).upper())
         if devices is None

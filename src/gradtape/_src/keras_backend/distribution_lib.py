@@ -124,7 +124,7 @@ def _to_backend_device(device_name: Any) -> Any:
 
 def _to_backend_mesh(device_mesh: Any) -> Any:
     if not has_jax():
-        raise ImportError(f"keras.distribution needs JAX, which is not installed: {install('xla')}.")
+        raise ImportError(f"keras.distribution needs JAX, which is not installed: {install('xla')}")
     from jax.sharding import Mesh
 
     use_several()

@@ -32,7 +32,7 @@ _held: list[Any] = []
 def connected(addresses: Sequence[str], worker: int) -> Peers | None:
     """Connect this process to the others; None if JAX is connected already, without gradtape."""
     if importlib.util.find_spec("jax") is None:
-        raise ImportError(f"Several processes need JAX, which is not installed: {errors.install('xla')}.")
+        raise ImportError(f"Several processes need JAX, which is not installed: {errors.install('xla')}")
     for address in addresses:
         _check(address)
     configure()

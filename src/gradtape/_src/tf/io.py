@@ -33,7 +33,7 @@ def _pillow() -> Any:
         from PIL import Image, ImageSequence
     except ImportError as error:
         raise ImportError(
-            "Images are read and written with Pillow, which is not installed: pip install gradtape[viz]"
+            f"Images are read and written with Pillow, which is not installed: {errors.install('viz')}"
         ) from error
     return Image, ImageSequence
 
