@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape._src.arrays import common_namespace, namespace_of, symbolic
+from gradtape._src.arrays.base import Interpreter
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.half import is_half
@@ -145,7 +146,8 @@ def _transposed(
         return (None,) * len(outputs)
     seed: Any = namespace_of(total.array).ones_like(total.array)
     batched = any(type(t) is Batched for t in given)
-    as_tensors = traced or batched  # recorded ops may have batches and plain arrays as operands
+    # Recorded ops may have batches, power series and plain arrays as operands.
+    as_tensors = traced or batched or any(isinstance(namespace_of(t), Interpreter) for t in given if t is not None)
     first = {total.uid: wrap(seed) if as_tensors else seed}
     with stack.use_recorders(outer):
         found = backward_pass(inner.records, inner.tracked, first, kept=frozenset(), traced=as_tensors, release=False)
