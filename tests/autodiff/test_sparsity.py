@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from op_table import ROWS
 from random_programs import programs
 
 import gradtape as tf
@@ -93,6 +94,64 @@ def test_random_programs(example):
         np.testing.assert_allclose(dense(f), e, rtol=1e-8, atol=1e-9)
 
 
+@settings(deadline=None, max_examples=15)
+@given(example=programs(), dtype=st.sampled_from(["float32", "float64"]), seed=st.integers(0, 100))
+def test_plans_of_random_programs_hold_at_other_points(example, dtype, seed):
+    """Global patterns do: a plan from one point gives the dense derivatives at another one, in both directions."""
+    function, args = example
+    points = [np.asarray(a, dtype) for a in args]
+    others = [np.random.default_rng(seed).uniform(-1.0, 1.0, a.shape).astype(dtype) for a in points]
+
+    def recorded(values: Any) -> Any:
+        tensors = [tf.constant(v) for v in values]
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(tensors)
+            y = function(*tensors)
+        return tape, y, tensors
+
+    tape, y, tensors = recorded(points)
+    plans = [tape.sparsity(y, tensors, mode=mode) for mode in ("forward", "reverse", "both")]
+    tape, y, tensors = recorded(others)
+    expected = tape.jacobian(y, tensors, unconnected_gradients="zero")
+    for plan in plans:
+        found = tape.jacobian(y, tensors, unconnected_gradients="zero", sparse=plan)
+        for e, f in zip(expected, found, strict=True):
+            assert f.dtype.name == dtype
+            np.testing.assert_allclose(dense(f), e, rtol=1e-4, atol=1e-5)
+
+
+SECOND_ORDER = [
+    pytest.param(row, id=row.name)
+    for row in ROWS.values()
+    if row.differentiable and row.error is None
+    if any(a.dtype.kind == "f" and i not in row.constants for i, a in enumerate(row.samples[0].args))
+]
+
+
+@pytest.mark.parametrize("row", SECOND_ORDER)
+def test_hessians_over_the_op_table(row):
+    """Rules of different ops give the gradients of each operand: the pattern need not come out symmetric."""
+    sample = row.samples[0]
+    args = [tf.constant(a) for a in sample.args]
+    sources = [a for i, a in enumerate(args) if a.dtype.is_floating and i not in row.constants]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(sources)
+        total = tf.zeros([], tf.float64)
+        for y in tf.nest.flatten(row.call(*args, **sample.attrs)):
+            if y.dtype.is_floating:
+                weights = np.linspace(0.5, 1.5, int(tf.size(y))).reshape(y.shape)
+                total += tf.reduce_sum(tf.sin(tf.cast(y, tf.float64)) * weights)
+    blocks = tape.hessian(total, sources, unconnected_gradients="zero")
+    expected = np.block([[np.reshape(b, (tf.size(s), -1)) for b in r] for r, s in zip(blocks, sources, strict=True)])
+    is_symmetric = np.allclose(expected, expected.T, rtol=1e-6, atol=1e-6)
+    for mode in ("symmetric", "forward", "acyclic") if is_symmetric else ("forward",):
+        plan = tape.sparsity(total, sources, order=2, mode=mode)
+        rows = tape.hessian(total, sources, unconnected_gradients="zero", sparse=plan)
+        for e, f in zip(tf.nest.flatten(blocks), [block for row in rows for block in row], strict=True):
+            scale = max(1.0, float(np.max(np.abs(e), initial=0.0)))
+            np.testing.assert_allclose(dense(tf.sparse.reorder(f)), e, rtol=1e-7, atol=1e-7 * scale)
+
+
 # -- results -----------------------------------------------------------------------------------------------------------
 def test_formats_and_structures():
     x, w = point(3), tf.Variable(np.ones((2, 3)))
@@ -129,6 +188,56 @@ def test_no_path():
     assert blocks[1] == [None, None]
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_sources_without_elements(shape):
+    """What is connected has a matrix, also without elements; what is not has none."""
+    x, other = tf.Variable(np.zeros(shape)), point(3)
+    with tf.GradientTape(persistent=True) as tape:
+        y, total = x * x, tf.reduce_sum(x * x)
+    found, missing = tape.jacobian(y, [x, other], sparse=True)
+    assert found.shape == (*shape, *shape)
+    assert missing is None
+    assert tape.jacobian(y, x, sparse="scipy").shape == (0, 0)
+    assert tape.hessian(total, x, sparse=True).shape == (*shape, *shape)
+    assert tape.jacobian(y, [], sparse=True) == []
+
+
+@pytest.mark.parametrize("jit", [None, False, True])
+@pytest.mark.parametrize("mode", ["forward", "reverse", "both"])
+def test_each_result_has_the_dtype_of_its_source(mode, jit):
+    narrow, wide = tf.Variable([1.0, 2.0, 3.0]), tf.Variable([1.0, 2.0, 3.0], dtype=tf.float64)
+
+    def both() -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            y = tf.cast(narrow, tf.float64) ** 2 * wide
+            total = tf.reduce_sum(y)
+        plan = tape.sparsity(y, [narrow, wide], mode=mode)
+        jacobians = tape.jacobian(y, [narrow, wide], sparse=plan)
+        hessians = tape.hessian(total, [narrow, wide], sparse=True)
+        return [j.values for j in jacobians], [[h.values for h in row] for row in hessians]
+
+    found = both() if jit is None else tf.function(both, jit_compile=jit)()
+    assert [j.dtype.name for j in found[0]] == ["float32", "float64"]
+    assert [[h.dtype.name for h in row] for row in found[1]] == [["float32", "float64"]] * 2
+    np.testing.assert_allclose(found[0][0], [2.0, 8.0, 18.0])
+    np.testing.assert_allclose(found[1][0][1], [2.0, 4.0, 6.0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision(dtype):
+    x = tf.Variable([1.0, 2.0, 3.0], dtype=dtype)
+    with tf.GradientTape(persistent=True) as tape:
+        y = x * tf.roll(x, 1, 0)
+        total = tf.reduce_sum(x * x * x)
+    found = tape.jacobian(y, x, sparse=True)
+    assert found.dtype.name == dtype
+    np.testing.assert_array_equal(dense(tf.sparse.reorder(found)), tape.jacobian(y, x))
+    np.testing.assert_array_equal(tape.jacobian(y, x, sparse="scipy").toarray(), np.asarray(tape.jacobian(y, x), "f"))
+    for mode in ("symmetric", "acyclic"):
+        plan = tape.sparsity(total, x, order=2, mode=mode)
+        np.testing.assert_array_equal(tape.hessian(total, x, sparse=plan).values, [6.0, 12.0, 18.0])
+
+
 def test_a_plan_is_used_again_and_checked():
     x = point()
     with tf.GradientTape() as tape:
@@ -153,6 +262,8 @@ def test_a_plan_is_used_again_and_checked():
     ("call", "error", "says"),
     [
         (lambda t, y, x: t.jacobian(y, x, sparse="coo"), ValueError, "sparse must be True, 'tensor', 'scipy'"),
+        (lambda t, y, x: t.jacobian(y, x, sparse=np.ones(3)), ValueError, "sparse must be True, 'tensor', 'scipy'"),
+        (lambda t, y, x: t.jacobian(y, x, sparse=1), ValueError, "sparse must be True, .*; received 1"),
         (lambda t, y, x: t.sparsity(y, x, mode="sideways"), ValueError, "Unknown value for mode: 'sideways'"),
         (lambda t, y, x: t.sparsity(y, x, format="coo"), ValueError, "Unknown format"),
         (lambda t, y, x: t.sparsity(y, x, order=3), ValueError, "order must be 1 .a Jacobian. or 2"),

@@ -38,6 +38,12 @@ class Pattern(NamedTuple):
         order = np.lexsort((self.rows, self.columns))
         return Pattern(self.columns[order], self.rows[order], self.shape[::-1])
 
+    def symmetric(self) -> Pattern:
+        """These places and their mirror images."""
+        width = self.shape[1]
+        keys = np.unique(np.concatenate([self.rows * width + self.columns, self.columns * width + self.rows]))
+        return Pattern(*np.divmod(keys, max(width, 1)), self.shape)
+
     def where(self, mask: Array) -> Pattern:
         """The positions where the mask is true."""
         return Pattern(self.rows[mask], self.columns[mask], self.shape)

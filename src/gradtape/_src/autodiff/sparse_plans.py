@@ -205,13 +205,15 @@ def _make_plan(
     if format not in FORMATS:
         raise ValueError(f"Unknown format of sparse results: {format!r}. Use 'tensor' or 'scipy'.")
     for value in [*targets, *sources]:
-        if value is not None and array_of(value).dtype.kind != "f":
+        if value is not None and not value.dtype.is_floating:
             raise TypeError(f"Sparse derivatives need real floating-point targets and sources; received {value.dtype}.")
     if order == 2 and mode == "auto":
         mode = "symmetric"
     if mode not in (_OF_HESSIANS if order == 2 else ("auto", "forward", "reverse", "both")):
         raise ValueError(f"mode={mode!r} is not supported for derivatives of order {order}. Use 'auto'.")
     pattern, dense_ops = _find_pattern(recording, targets, sources, local)
+    if mode in ("symmetric", "acyclic"):
+        pattern = pattern.symmetric()
     shape = () if order == 2 else tuple(array_of(targets[0]).shape)
     shapes = [tuple(array_of(s).shape) for s in sources]
     only_reverse = "custom_gradient" in dense_ops
@@ -264,9 +266,9 @@ def _planned(
         shape = () if order == 2 else tuple(array_of(targets[0]).shape)
         sparse.check(shape, [tuple(array_of(s).shape) for s in sources], order, batch)
         return sparse
-    if sparse not in (True, *FORMATS):
+    form = "tensor" if isinstance(sparse, (bool, np.bool_)) else sparse
+    if not isinstance(form, str) or form not in FORMATS:
         raise ValueError(f"sparse must be True, 'tensor', 'scipy' or the result of tape.sparsity; received {sparse!r}.")
-    form = "tensor" if sparse is True else sparse
     return _make_plan(recording, targets, sources, order=order, mode=mode, local=False, format=form, batch=batch)
 
 
@@ -274,12 +276,13 @@ def sparse_jacobian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGr
     """Compute the Jacobian as a sparse matrix for each source."""
     recording = tape._require_record()
     target, flat = only_tensor("target", target), [only_tensor("sources", s) for s in nest.flatten(sources)]
+    if not flat:
+        return sources
     plan = _planned(sparse, recording, [target], flat, 1, mode)
     with tape._gradient_call("jacobian") as traced, float_errors_ignored():
-        reached = recording.shapes_between(frozenset([s.uid for s in flat]))
-        connected = [target.uid in reached and _has_entries(plan, i) for i in range(len(flat))]
+        connected = [_is_connected(plan, recording, target, i, source) for i, source in enumerate(flat)]
         values = plan.values(tape, recording, [target], flat, traced)
-        blocks = plan.blocks(values, connected, policy)
+        blocks = plan.blocks(values, flat, connected, policy)
     tape._finish("jacobian", [target], flat, blocks, policy)
     return nest.pack_sequence_as(sources, blocks)
 
@@ -292,13 +295,16 @@ def sparse_batch_jacobian(tape: Tape, target: Any, source: Any, sparse: Any) -> 
     plan = _planned(sparse, recording, [target], [source], 1, "auto", batch=True)
     with tape._gradient_call("batch_jacobian") as traced, float_errors_ignored():
         values = plan.values(tape, recording, [target], [source], traced)
-        [found] = plan.blocks(values, [True], UnconnectedGradients.ZERO)
+        [found] = plan.blocks(values, [source], [True], UnconnectedGradients.ZERO)
     return found
 
 
-def _has_entries(plan: Sparsity, source: int) -> bool:
-    first, last = plan._firsts[source], plan._firsts[source + 1]
-    return bool(((plan.columns >= first) & (plan.columns < last)).any())
+def _is_connected(plan: Sparsity, recording: Any, target: Any, number: int, source: Any) -> bool:
+    """Whether the target depends on a source, by entries or by records alone: then the result is zeros, not None."""
+    first, last = plan._firsts[number], plan._firsts[number + 1]
+    if bool(((plan.columns >= first) & (plan.columns < last)).any()):
+        return True
+    return target.uid == source.uid or target.uid in recording.shapes_between(frozenset([source.uid]))
 
 
 def sparse_hessian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients, sparse: Any) -> Any:
@@ -309,7 +315,7 @@ def sparse_hessian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGra
     plan = _planned(sparse, recording, gradients, flat, 2, "auto")
     with second._gradient_call("hessian") as traced, float_errors_ignored():
         values = plan.values(second, recording, gradients, flat, traced)
-        blocks = plan.blocks(values, [g is not None for g in gradients], policy)
+        blocks = plan.blocks(values, flat, [g is not None for g in gradients], policy)
     if not nest.is_nested(sources):
         return blocks[0][0]
     return nest.pack_sequence_as(sources, [nest.pack_sequence_as(sources, row) for row in blocks])

@@ -6,6 +6,7 @@ plans.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,12 +15,14 @@ import numpy as np
 
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
+from gradtape._src.arrays.half import is_half
 from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.autodiff import directional
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
 from gradtape._src.autodiff.coloring import Array, Pattern, Substitution, least_colors
 from gradtape._src.autodiff.rows import chunks, next_level, row_bytes, rows_of
 from gradtape._src.conversion import wrap
+from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.memory import LazyArray
 from gradtape._src.ops.sparse_tensor import SparseTensor
 
@@ -149,14 +152,17 @@ class Sparsity:
                 f"{given[0]} and {list(given[1:])}. Create a plan for these with tape.sparsity."
             )
 
-    def blocks(self, values: Any, connected: Sequence[bool], policy: UnconnectedGradients) -> list[Any]:
+    def blocks(self, values: Any, sources: Sequence[Any], connected: Sequence[bool], policy: Any) -> list[Any]:
         """The entries as a sparse matrix for each source; for order 2, a list of them for each source."""
+        of_source = [_in_dtype(values, array_of(source).dtype) for source in sources]
         if self.order == 1:
-            return [self._block(values, self._target, i, 0, self.shape[0], c, policy) for i, c in enumerate(connected)]
+            return [
+                self._block(of_source[i], self._target, i, 0, self.shape[0], c, policy) for i, c in enumerate(connected)
+            ]
         ends = zip(self._firsts, self._firsts[1:], strict=False)
         return [
             [
-                self._block(values, self._sources[i], j, *span, connected[i] and c, policy)
+                self._block(of_source[j], self._sources[i], j, *span, connected[i] and c, policy)
                 for j, c in enumerate(connected)
             ]
             for i, span in enumerate(ends)
@@ -198,12 +204,13 @@ class Sparsity:
         self, tape: Tape, recording: Recording, targets: Sequence[Any], sources: Sequence[Any], traced: bool
     ) -> Any:
         """The values of all entries, in order, from the passes of each part."""
-        dtype = array_of(sources[0]).dtype
+        known = [value for value in (*targets, *sources) if value is not None]
+        dtype = functools.reduce(np.promote_types, [array_of(value).dtype for value in known])
         found, order = [], []
         for i, part in enumerate(self._parts):
             last = i == len(self._parts) - 1
             run = _forward_passes if part.forward else _reverse_passes
-            values = run(tape, recording, targets, sources, part, traced, last)
+            values = run(tape, recording, targets, sources, part, traced, last, dtype)
             if values is not None and part.substitution is not None:
                 values = part.substitution.entries(namespace_of(values), values, dtype)
             if values is not None:
@@ -235,7 +242,16 @@ def _as_scipy(values: Any, rows: Array, columns: Array, shape: tuple[int, int]) 
             "which returns a tf.SparseTensor."
         )
     ends = np.cumsum(np.bincount(rows, minlength=shape[0]))
-    return csr_array((np.array(as_tensor(values)), columns, np.append(0, ends)), shape=shape)
+    numbers = np.array(as_tensor(values))
+    if is_half(numbers.dtype):  # which SciPy does not have
+        numbers = numbers.astype(np.float32)
+    return csr_array((numbers, columns, np.append(0, ends)), shape=shape)
+
+
+def _in_dtype(values: Any, dtype: Any) -> Any:
+    """Entries in the dtype of a source."""
+    known = numpy_dtype(values)
+    return values if known == dtype else namespace_of(values).astype(values, dtype=dtype, source=known)
 
 
 # -- passes ----------------------------------------------------------------------------------------------------------
@@ -245,7 +261,9 @@ def _seeds(colors: Array, start: int, stop: int, shape: tuple[int, ...], value: 
     return namespace_of(value).from_numpy(hot.astype(value.dtype).reshape(stop - start, *shape))
 
 
-def _read(rows: Sequence[Any], sizes: Sequence[int], part: Passes, start: int, stop: int) -> list[tuple[Any, Any]]:
+def _read(
+    rows: Sequence[Any], sizes: Sequence[int], part: Passes, start: int, stop: int, dtype: Any
+) -> list[tuple[Any, Any]]:
     """The values that are read from some passes, and the part's entries that they are.
 
     `rows` are the results [passes, …], one for each block of positions.
@@ -257,7 +275,7 @@ def _read(rows: Sequence[Any], sizes: Sequence[int], part: Passes, start: int, s
             block = block.write() if type(block) is LazyArray else block
             xp = namespace_of(block)
             flat = xp.reshape(block, shape=((stop - start) * size,))
-            found.append((xp.take(flat, at, axis=0, batch_dims=0), where))
+            found.append((_in_dtype(xp.take(flat, at, axis=0, batch_dims=0), dtype), where))
         elif len(where):
             found.append((None, where))
         first += size
@@ -282,7 +300,14 @@ def _joined(found: Sequence[tuple[Any, Any]], dtype: Any, traced: bool) -> Any:
 
 
 def _reverse_passes(
-    tape: Tape, recording: Any, targets: Sequence[Any], sources: Sequence[Any], part: Passes, traced: bool, last: bool
+    tape: Tape,
+    recording: Any,
+    targets: Sequence[Any],
+    sources: Sequence[Any],
+    part: Passes,
+    traced: bool,
+    last: bool,
+    dtype: Any,
 ) -> Any:
     """Compute the rows of each color together: one backward pass carries as many colors as memory allows."""
     (target,) = targets
@@ -296,12 +321,19 @@ def _reverse_passes(
         done = last and stop == spans[-1][1]
         cotangents = tape._backward(recording, {target.uid: seed}, sources, traced, last=done)
         rows = [rows_of(cotangents.get(s.uid), seed) for s in sources]
-        found += _read(rows, sizes, part, start, stop)
-    return _joined(found, value.dtype, traced)
+        found += _read(rows, sizes, part, start, stop, dtype)
+    return _joined(found, dtype, traced)
 
 
 def _forward_passes(
-    tape: Tape, recording: Any, targets: Sequence[Any], sources: Sequence[Any], part: Passes, traced: bool, last: bool
+    tape: Tape,
+    recording: Any,
+    targets: Sequence[Any],
+    sources: Sequence[Any],
+    part: Passes,
+    traced: bool,
+    last: bool,
+    dtype: Any,
 ) -> Any:
     """Compute the columns of each color together: one forward pass carries as many colors as memory allows."""
     sizes = [math.prod(array_of(sources[i] if t is None else t).shape) for i, t in enumerate(targets)]
@@ -320,5 +352,5 @@ def _forward_passes(
         carried = directional.forward_pass(recording, seeds, traced)
         some = next(iter(seeds.values()))
         rows = [None if t is None else rows_of(carried.get(t.uid), some) for t in targets]
-        found += _read(rows, sizes, part, start, stop)
-    return _joined(found, value.dtype, traced)
+        found += _read(rows, sizes, part, start, stop, dtype)
+    return _joined(found, dtype, traced)
