@@ -195,6 +195,15 @@ def test_a_loss_that_does_not_depend_on_the_variables(optimizer):
         optimizer().minimize(lambda: tf.constant(2.0), [x])
 
 
+@pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG])
+def test_rows_of_a_table_and_a_variable_that_is_passed_twice(optimizer):
+    table = tf.Variable(np.zeros((4, 2)))
+    report = optimizer().minimize(lambda: tf.reduce_sum(tf.cosh(tf.gather(table, [1, 3]) - 2.0)), [table, table])
+    assert report.converged
+    np.testing.assert_allclose(table.numpy()[[1, 3]], 2.0, atol=1e-4)
+    np.testing.assert_array_equal(table.numpy()[[0, 2]], 0.0)
+
+
 def test_a_line_search_survives_rounding_errors():
     a, b = Point(0.0, 1.0, 1.0), Point(1.0, 2.0 - 2.0**-52, 1.0)
     theta, gamma = _cubic_parts(a, b)
@@ -232,6 +241,19 @@ def test_after_an_error_variables_have_the_values_of_the_last_iteration(optimize
             "floating-point tf.Variables",
         ),
         (lambda x: tf.train.LBFGS(history_size=0), ValueError, "at least 1"),
+        (lambda x: tf.train.LBFGS(history_size=2.5), TypeError, "history_size must be an integer; received 2.5"),
+        (lambda x: tf.train.NewtonCG(maxiter="3"), TypeError, "maxiter must be an integer; received '3'"),
+        (lambda x: tf.train.LevenbergMarquardt(maxiter=0), ValueError, "maxiter must be at least 1; received 0"),
+        (
+            lambda x: tf.train.LBFGS().minimize(lambda: tf.complex(x[0], x[1]), [x]),
+            TypeError,
+            "The loss must be real, but the dtype is complex64",
+        ),
+        (
+            lambda x: tf.train.LevenbergMarquardt().minimize(lambda: tf.complex(x, x), [x]),
+            TypeError,
+            "The residuals must be real",
+        ),
         (lambda x: tf.train.LevenbergMarquardt().minimize(lambda: x[:1], [x]), ValueError, "as many residuals"),
         (
             lambda x: tf.function(lambda: tf.train.LBFGS().minimize(lambda: x[0], [x]).loss, jit_compile=True)(),

@@ -113,6 +113,14 @@ def test_equations_only_and_float32():
             tf.errors.ConvergenceError,
             "solve_lp did not converge.*satisfies all constraints",
         ),
+        (
+            lambda: tf.autodiff.solve_qp(np.eye(2), [1.0, 1.0], A=[[1.0, 0.0], [1.0, 0.0]], b=[1.0, 2.0]),
+            tf.errors.ConvergenceError,
+            "solve_qp did not converge.*satisfies all constraints",
+        ),
+        (lambda: tf.autodiff.solve_lp([-1.0, -1.0]), tf.errors.ConvergenceError, "solve_lp.*bounded below"),
+        (lambda: tf.autodiff.solve_qp(np.eye(1), [np.nan]), tf.errors.ConvergenceError, "the residual is nan"),
+        (lambda: tf.autodiff.solve_lp([1.0], maxiter=1.5), TypeError, "maxiter must be an integer; received 1.5"),
         (lambda: tf.autodiff.solve_lp([-1.0], G=[[-1.0]], h=[0.0]), tf.errors.ConvergenceError, "bounded below"),
         (lambda: tf.autodiff.solve_qp([[1.0]], [1.0], A=[[1.0]]), ValueError, "Pass both A and b"),
         (lambda: tf.autodiff.solve_qp(tf.eye(2), [1.0]), ValueError, "Q must have a column for each of the 1 unknowns"),
@@ -127,6 +135,42 @@ def test_equations_only_and_float32():
 def test_mistakes_in_programs(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_solution_without_a_derivative_says_so():
+    """Three constraints meet at a vertex of a plane."""
+    h = tf.Variable([1.0, 1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.autodiff.solve_lp([-1.0, -1.0], G=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], h=h).x)
+    np.testing.assert_allclose(y, 2.0, atol=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"has no derivative here: the Jacobian .* is singular"):
+        tape.gradient(y, h)
+
+
+def test_only_the_symmetric_part_of_the_matrix_counts():
+    q, c = np.array([[2.0, 1.0], [0.0, 1.0]]), [1.0, 0.5]
+    found = tf.autodiff.solve_qp(q, c).x
+    np.testing.assert_allclose(found, np.linalg.solve((q + q.T) / 2, [-1.0, -0.5]))
+    np.testing.assert_allclose(tf.autodiff.solve_qp(q, c, G=np.eye(2), h=[9.0, 9.0]).x, found, atol=1e-7)
+
+
+def test_a_batch_without_programs_and_a_program_without_unknowns():
+    assert tf.autodiff.solve_qp(np.eye(2), np.zeros((0, 2)), G=np.eye(2), h=[1.0, 1.0]).x.shape == (0, 2)
+    assert tf.autodiff.solve_qp(np.zeros((0, 0)), np.zeros(0)).x.shape == (0,)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_the_strength_of_relaxations_can_be_traced(jit):
+    x, s = tf.constant([3.0, 1.0, 2.0]), tf.constant(2.0)
+
+    def both(x, s):
+        with tf.GradientTape() as tape:
+            tape.watch(s)
+            y = tf.reduce_sum(tf.autodiff.soft_rank(x, regularization_strength=s) * [1.0, 2.0, 4.0])
+            y += tf.reduce_sum(tf.autodiff.soft_top_k(x, np.int64(1), temperature=s) * [1.0, 2.0, 4.0])
+        return y, tape.gradient(y, s)
+
+    np.testing.assert_allclose(tf.function(both, jit_compile=jit)(x, s), both(x, s), rtol=1e-5)
 
 
 # -- eigenvectors ------------------------------------------------------------------------------------------------------
@@ -289,7 +333,13 @@ def test_second_order_of_top_k():
     [
         (lambda: tf.autodiff.soft_sort([1, 2]), TypeError, "must be floating-point; received int32"),
         (lambda: tf.autodiff.soft_sort(1.0), ValueError, "at least one axis"),
-        (lambda: tf.autodiff.soft_sort([1.0], regularization_strength=0.0), ValueError, "is positive"),
+        (lambda: tf.autodiff.soft_sort([1.0], regularization_strength=0.0), ValueError, "must be positive"),
+        (
+            lambda: tf.autodiff.soft_rank([1.0], regularization_strength="1"),
+            TypeError,
+            "regularization_strength must be a number; received '1'",
+        ),
+        (lambda: tf.autodiff.soft_top_k([1.0, 2.0], 1, temperature=tf.constant(-1.0)), ValueError, "must be positive"),
         (lambda: tf.autodiff.soft_rank([1.0], direction="up"), ValueError, "direction must be one of 'ASCENDING'"),
         (lambda: tf.autodiff.soft_top_k([1.0, 2.0], 2), ValueError, "k must be an integer between 1 and 1"),
         (

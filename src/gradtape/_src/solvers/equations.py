@@ -22,7 +22,7 @@ from gradtape._src.solvers.implicit import (
     scalar_value,
 )
 from gradtape._src.solvers.linear import gmres
-from gradtape._src.solvers.vectors import Layout, as_tuple, column, dot, epsilon, length, norm
+from gradtape._src.solvers.vectors import Layout, as_tuple, check_whole, column, dot, epsilon, length, norm
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -92,7 +92,7 @@ def root(
         return while_loop(lambda x, r, k: reduce_any(norm(r) > limit), body, start, maximum_iterations=maxiter)
 
     rule = Rule(linear_solver, batch_dims, False, None, None)
-    return _solved(fun, "root", x0, args, rule, iterate, tol, f"tf.autodiff.root with method={method!r}")
+    return _solved(fun, "root", x0, args, rule, iterate, tol, maxiter, f"tf.autodiff.root with method={method!r}")
 
 
 def fixed_point(
@@ -130,7 +130,9 @@ def fixed_point(
     check_choice("method", method, ("anderson", "iteration"))
     iterate = _anderson(maxiter) if method == "anderson" else _plain_iteration(maxiter)
     rule = Rule(linear_solver, batch_dims, False, None, None)
-    return _solved(fun, "fixed_point", x0, args, rule, iterate, tol, f"tf.autodiff.fixed_point with method={method!r}")
+    return _solved(
+        fun, "fixed_point", x0, args, rule, iterate, tol, maxiter, f"tf.autodiff.fixed_point with method={method!r}"
+    )
 
 
 def minimize(
@@ -173,7 +175,7 @@ def minimize(
     iterate = _lbfgs(value, maxiter) if method == "lbfgs" else _newton_minimum(value, maxiter)
     rule = Rule(linear_solver, batch_dims, True, None, None)
     name = f"tf.autodiff.minimize with method={method!r}"
-    return _solved(fun, "minimum", x0, args, rule, iterate, tol, name, power=2 / 3)
+    return _solved(fun, "minimum", x0, args, rule, iterate, tol, maxiter, name, power=2 / 3)
 
 
 def _solved(
@@ -184,11 +186,13 @@ def _solved(
     rule: Rule,
     iterate: Callable[..., Any],
     tol: float | None,
+    maxiter: int,
     what: str,
     power: float = 0.75,
 ) -> Solution:
     """Iterate without recording, check the residual, and record the solution as defined by the equation."""
     check_choice("linear_solver", rule.method, LINEAR_SOLVERS)
+    check_whole("maxiter", maxiter, 0)
     if not callable(fun):
         raise TypeError(f"fun should be callable: received {fun!r}.")
     layout = Layout(x0, rule.batch_dims)

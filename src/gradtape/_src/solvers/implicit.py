@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gradtape._src import nest
+from gradtape._src import errors, nest
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.autodiff.one_op import captured, one_op
 from gradtape._src.conversion import convert
@@ -203,6 +203,12 @@ def _vjp(
     return gradients
 
 
+_SINGULAR = (
+    "The solution has no derivative here: the Jacobian of the equation that defines it is singular, because other "
+    "solutions are nearby, or because more constraints are active than unknowns are left."
+)
+
+
 def _solve_transposed(residual: Residual, rule: Rule, x: Tensor, inputs: list[Tensor], g: Tensor) -> Tensor:
     size = x.array.shape[-1]
     method = rule.method
@@ -210,7 +216,10 @@ def _solve_transposed(residual: Residual, rule: Rule, x: Tensor, inputs: list[Te
         method = "dense" if type(size) is int and size <= DENSE_LIMIT else "cg" if rule.symmetric else "gmres"
     if method == "dense":
         jacobian = jacobian_of(residual, x, inputs, rule.batch_dims)
-        return -dense_solve(jacobian, g[..., None], adjoint=True)[..., 0]
+        try:
+            return -dense_solve(jacobian, g[..., None], adjoint=True)[..., 0]
+        except errors.InvalidArgumentError as error:
+            raise errors.InvalidArgumentError(None, None, f"{_SINGULAR} {error.message}") from None
     return _solve_by_products(residual, rule._replace(method=method), x, inputs, g)
 
 

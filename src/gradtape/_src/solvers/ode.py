@@ -29,7 +29,7 @@ from gradtape._src.solvers.runge_kutta import (
     next_size,
     starting_size,
 )
-from gradtape._src.solvers.vectors import Layout, as_tuple, differentiable_leaves, length
+from gradtape._src.solvers.vectors import Layout, as_tuple, check_whole, differentiable_leaves, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -102,6 +102,11 @@ def odeint(
     check_choice("adjoint", adjoint, ADJOINTS)
     if not callable(func):
         raise TypeError(f"func should be callable: received {func!r}.")
+    check_whole("max_steps", max_steps, 1)
+    check_whole("substeps", substeps, 1)
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None and not value >= 0:
+            raise ValueError(f"{name} must not be negative; received {value!r}.")
     layout = Layout(y0, name="y0")
     relative, absolute = _TOLERANCES[layout.dtype.size]
     options = Options(

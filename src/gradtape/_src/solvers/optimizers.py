@@ -18,6 +18,7 @@ from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.conversion import convert
 from gradtape._src.solvers.levenberg_marquardt import Problem, fit
 from gradtape._src.solvers.line_search import search
+from gradtape._src.solvers.vectors import check_whole
 from gradtape._src.variable import Variable
 
 Array = Any
@@ -135,7 +136,8 @@ class _Parameters:
             )
         if not callable(loss):
             raise TypeError(f"The loss must be a function without arguments; received {loss!r}.")
-        self.variables = _watched(loss) if var_list is None else list(_flat(var_list))
+        given = _watched(loss) if var_list is None else _flat(var_list)
+        self.variables = list({id(v): v for v in given}.values())
         if not self.variables:
             raise ValueError("No variables provided: pass them as var_list, or let the loss use trainable variables.")
         for variable in self.variables:
@@ -203,7 +205,7 @@ class _Loss:
                 inner.watch(variables)
                 value = convert(self.loss())
             _check_scalar(value)
-            grads = inner.gradient(value, variables)
+            grads = [None if g is None else convert(g) for g in inner.gradient(value, variables)]
         _check_connected(grads, variables)
         known = [g for g in grads if g is not None]
 
@@ -219,6 +221,12 @@ class _Loss:
 def _check_scalar(value: Any) -> None:
     if value.shape.rank != 0:
         raise ValueError(f"The loss must be a scalar, but has the shape {value.shape}. Use tf.reduce_mean.")
+    _check_real(value, "loss")
+
+
+def _check_real(value: Any, what: str) -> None:
+    if value.dtype.is_complex:
+        raise TypeError(f"The {what} must be real, but the dtype is {value.dtype.name}. Use tf.abs or tf.math.real.")
 
 
 def _check_connected(gradients: Sequence[Any], variables: Sequence[Variable]) -> None:
@@ -278,8 +286,9 @@ class LBFGS(_Optimizer):
     def __init__(
         self, history_size: int = 10, maxiter: int = 15000, gtol: float = 1e-5, ftol: float = 2.2e-9, maxls: int = 20
     ) -> None:
-        if history_size < 1:
-            raise ValueError(f"history_size must be at least 1; received {history_size}.")
+        check_whole("history_size", history_size, 1)
+        check_whole("maxiter", maxiter, 0)
+        check_whole("maxls", maxls, 1)
         self.history_size, self.maxiter, self.gtol, self.ftol, self.maxls = history_size, maxiter, gtol, ftol, maxls
 
     def _run(self, loss: _Loss, accepted: list[Array], report: ConvergenceReport) -> None:
@@ -377,6 +386,8 @@ class NewtonCG(_Optimizer):
     """
 
     def __init__(self, maxiter: int | None = None, xtol: float = 1e-5, gtol: float = 0.0) -> None:
+        if maxiter is not None:
+            check_whole("maxiter", maxiter, 0)
         self.maxiter, self.xtol, self.gtol = maxiter, xtol, gtol
 
     def _run(self, loss: _Loss, accepted: list[Array], report: ConvergenceReport) -> None:
@@ -480,6 +491,8 @@ class LevenbergMarquardt:
         gtol: float = 0.0,
         factor: float = 100.0,
     ) -> None:
+        if maxiter is not None:
+            check_whole("maxiter", maxiter, 1)
         self.maxiter, self.ftol, self.xtol, self.gtol, self.factor = maxiter, ftol, xtol, gtol, factor
 
     def minimize(self, residuals: Callable[[], Any], var_list: Any = None) -> ConvergenceReport:
@@ -496,7 +509,9 @@ class LevenbergMarquardt:
         def values(x: Array) -> Array:
             parameters.assign(x)
             report.evaluations += 1
-            return np.asarray(convert(residuals()).numpy(), np.float64).reshape(-1)
+            found = convert(residuals())
+            _check_real(found, "residuals")
+            return np.asarray(found.numpy(), np.float64).reshape(-1)
 
         def jacobian(x: Array) -> Array:
             parameters.assign(x)

@@ -8,7 +8,7 @@ from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
 from gradtape._src.solvers.convergence import require_convergence
 from gradtape._src.solvers.implicit import Rule, defined_by
-from gradtape._src.solvers.vectors import column, length
+from gradtape._src.solvers.vectors import check_whole, column, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -134,7 +134,7 @@ def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
     empty, none = array.zeros([0, n], vector.dtype), array.zeros([0], vector.dtype)
     pairs = [(Q, vector), (empty, none) if A is None else (A, b), (empty, none) if G is None else (G, h)]
     tensors = [t for m, v in pairs for t in (_part(m, 2, vector), _part(v, 1, vector))]
-    batch = max(length(t, 0) for t in tensors)
+    batch = next((n for n in (length(t, 0) for t in tensors) if n != 1), 1)
     for name, matrix, right in (("Q", 0, 1), ("A", 2, 3), ("G", 4, 5)):
         rows, columns = tensors[matrix].shape[1:]
         if columns != n or rows != tensors[right].shape[1]:
@@ -143,7 +143,8 @@ def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
                 f"received {name} of shape {tensors[matrix].shape[1:]} and a vector of {tensors[right].shape[1]} "
                 "elements."
             )
-    return _Data(*[array.broadcast_to(t, [batch, *t.shape[1:]]) for t in tensors])
+    data = _Data(*[array.broadcast_to(t, [batch, *t.shape[1:]]) for t in tensors])
+    return data._replace(q=0.5 * (data.q + matrix_transpose(data.q)))  # all that the objective depends on
 
 
 def _part(value: Any, rank: int, like: Tensor) -> Tensor:
@@ -158,9 +159,10 @@ def _part(value: Any, rank: int, like: Tensor) -> Tensor:
 # -- the solution ----------------------------------------------------------------------------------------------------
 def _solved(data: _Data, like: Tensor, what: str, tol: float, maxiter: int) -> Program:
     n, p, m = (length(t) for t in (data.c, data.b, data.h))
+    check_whole("maxiter", maxiter, 0)
     with stack.use_recorders(()):
         wide = _Data(*[array.cast(t, "float64") for t in data])
-        x, y, z = _interior_point(wide, tol, maxiter, what) if m else _equations(wide)
+        x, y, z = _interior_point(wide, tol, maxiter, what) if m else _equations(wide, tol, what)
         found = array.cast(array.concat([x, z, y], -1), data.c.dtype)
 
     def conditions(u: Tensor, given: list[Tensor]) -> Tensor:
@@ -177,9 +179,20 @@ def _solved(data: _Data, like: Tensor, what: str, tol: float, maxiter: int) -> P
     return Program(x, z, y)
 
 
-def _equations(data: _Data) -> tuple[Tensor, Tensor, Tensor]:
+def _equations(data: _Data, tol: float, what: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The solution without inequalities: of one linear system, which is shifted so that it is never singular."""
     n = length(data.c)
-    solution = dense_solve(_blocks(data.q, data.a), column(array.concat([-data.c, data.b], -1)))[..., 0]
+    if not n:
+        return data.c, data.b, data.h
+    system, right = _blocks(data.q, data.a), array.concat([-data.c, data.b], -1)
+    size = 1.0 + _largest(array.reshape(system, [length(system, 0), -1]))
+    shifts = array.concat([array.ones_like(data.c), -array.ones_like(data.b)], -1)
+    shifted = system + 1e-10 * diag(shifts * column(size))
+    solution = array.zeros_like(right)
+    for _ in range(3):
+        solution = solution + dense_solve(shifted, column(right - matvec(system, solution)))[..., 0]
+    error = _largest(right - matvec(system, solution))
+    require_convergence(error, tol * (1.0 + _largest(right)), array.constant(3), what, _ADVICE)
     return solution[..., :n], solution[..., n:], data.h
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
 from gradtape._src.solvers.convergence import require_convergence
 from gradtape._src.solvers.implicit import Rule, check_choice, defined_by
-from gradtape._src.solvers.vectors import column, epsilon, length
+from gradtape._src.solvers.vectors import check_positive, column, epsilon, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.arguments import axis_of
@@ -85,7 +87,7 @@ def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 
     x, at = _prepared(values, axis, "ASCENDING", temperature, "temperature")
     rows = _last(x, at)
     count = length(rows)
-    if isinstance(k, bool) or not isinstance(k, int) or not 0 < k < count:
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 0 < k < count:
         raise ValueError(
             f"k must be an integer between 1 and {count - 1}, one less than the number of values; received {k!r}."
         )
@@ -129,8 +131,7 @@ def _prepared(
         raise TypeError(f"values must be floating-point; received {x.dtype.name}. Use tf.cast first.")
     if not x.array.shape:
         raise ValueError("values must have at least one axis; received a scalar.")
-    if not strength > 0:
-        raise ValueError(f"{name} is positive; received {strength!r}.")
+    check_positive(name, strength)
     return x, axis_of(axis, len(x.array.shape), "SoftSort")
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gradtape._src import nest
+from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.conversion import convert
-from gradtape._src.tensor import Tensor
+from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.tf import array
 from gradtape._src.tf.math import reduce_max, reduce_sum
+from gradtape._src.variable import Variable, read
 
 
 class Layout:
@@ -22,7 +25,7 @@ class Layout:
     """
 
     def __init__(self, structure: Any, batch_dims: int = 0, name: str = "x0") -> None:
-        self.structure, self.batch_dims = structure, batch_dims
+        self.structure, self.batch_dims, self.name = structure, batch_dims, name
         leaves = [_real(leaf, name) for leaf in nest.flatten(structure)]
         if not leaves:
             raise ValueError(f"{name} contains no tensors; received {structure!r}.")
@@ -52,8 +55,8 @@ class Layout:
             tensor = convert(leaf, self.dtype) if not isinstance(leaf, Tensor) else leaf
             if tensor.dtype != self.dtype or tuple(tensor.array.shape)[self.batch_dims :] != shape:
                 raise ValueError(
-                    f"{name} must have the shape and dtype of x0, {(*self.batch, *shape)} and {self.dtype.name}; "
-                    f"received {tuple(tensor.array.shape)} and {tensor.dtype.name}."
+                    f"{name} must have the shape and dtype of {self.name}, {(*self.batch, *shape)} and "
+                    f"{self.dtype.name}; received {tuple(tensor.array.shape)} and {tensor.dtype.name}."
                 )
             parts.append(array.reshape(tensor, [-1, size] if self.batch_dims else [size]))
         return parts[0] if len(parts) == 1 else array.concat(parts, -1)
@@ -107,6 +110,24 @@ def epsilon(x: Tensor) -> float:
     return float(np.finfo(x.dtype.as_numpy_dtype).eps) if x.dtype.name in ("float32", "float64") else 1e-3
 
 
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raise unless an argument is an integer that is not too small."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer; received {value!r}.")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; received {value}.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise unless a number, or a tensor whose value is known, is positive."""
+    if isinstance(value, (Tensor, Variable)):
+        value = convert(value).array if is_known(value) else 1.0
+    if not isinstance(value, (numbers.Real, np.ndarray)) or isinstance(value, bool) or np.ndim(value):
+        raise TypeError(f"{name} must be a number; received {value!r}.")
+    if not value > 0:
+        raise ValueError(f"{name} must be positive; received {value!r}.")
+
+
 def as_tuple(args: Any) -> tuple[Any, ...]:
     """Additional arguments of a function as a tuple: as in SciPy, anything else is a single argument."""
     return args if isinstance(args, tuple) else (args,)
@@ -114,9 +135,6 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
 
 def differentiable_leaves(args: Any) -> tuple[list[Tensor], Sequence[int], list[Any]]:
     """The floating-point tensors among the leaves of a structure, their positions, and all leaves."""
-    from gradtape._src.tensor import is_differentiable
-    from gradtape._src.variable import Variable, read
-
     leaves = [read(leaf) if isinstance(leaf, Variable) else leaf for leaf in nest.flatten(args)]
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and is_differentiable(leaf.array)]
     return [leaves[i] for i in places], places, leaves
