@@ -1,7 +1,7 @@
-"""Which inputs of branches and loops are connected to their results, whether a call used them or not.
+"""Connect the results of branches and loops to all of their inputs, including those that a call did not use.
 
 TensorFlow differentiates a whole graph: the gradient with respect to an input that only the other branch uses is zero,
-not None. Eager code runs one branch; its results get the connection here.
+not None. Eager code runs one branch, whose results are connected here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SEVERING = frozenset({
     "Less", "LessEqual", "LogicalAnd", "LogicalNot", "LogicalOr", "NotEqual", "OnesLike", "Rank", "Rint", "Round",
     "Shape", "ShapeN", "Sign", "Size", "StopGradient", "VariableShape", "ZerosLike",
 })  # fmt: skip
-"""Ops through which no gradient flows."""
+"""Non-differentiable ops."""
 
 
 def reaching(definition: FunctionDefinition, arguments: list[str], function: Callable[[str], Any]) -> frozenset[int]:
@@ -48,7 +48,7 @@ def reaching(definition: FunctionDefinition, arguments: list[str], function: Cal
 
 
 def _sources(node: Node, function: Callable[[str], Any]) -> list[str]:
-    """The nodes and arguments that a node's gradient reaches."""
+    """The nodes and arguments that a node's gradient flows to."""
     if node.op in _SEVERING:
         return []
     names = [each.split(":")[0] for each in node.inputs]
@@ -59,10 +59,10 @@ def _sources(node: Node, function: Callable[[str], Any]) -> list[str]:
 
 
 def connecting(run: Callable[..., list[Any]], op: str, attrs: dict[str, Any]) -> Callable[..., list[Any]]:
-    """Run a branch or a loop, and connect its results to what only the part that did not run uses."""
+    """Run a branch or a loop, and connect its results to inputs that only the part that did not run uses."""
     branches = [attrs[name] for name in ("then_branch", "else_branch", "body") if name in attrs]
     branches += attrs.get("branches", [])
-    first = 0 if op.endswith("While") else 1  # the others take a condition or an index first
+    first = 0 if op.endswith("While") else 1  # other ops take a condition or an index first
 
     def connected(inputs: list[Any], values: dict[str, list[Any]]) -> list[Any]:
         results = run(inputs, values)
@@ -81,7 +81,7 @@ def _is_differentiable(value: Any) -> bool:
 
 
 def connect(results: list[Any], sources: list[Any]) -> list[Any]:
-    """The results, with a gradient of zeros for each source in addition to what they have."""
+    """The results, with gradients of zeros for the sources in addition to their own."""
     places = [i for i, each in enumerate(results) if isinstance(each, Tensor) and _is_differentiable(each)]
     if not places:
         return results
@@ -90,7 +90,7 @@ def connect(results: list[Any], sources: list[Any]) -> list[Any]:
     def attached(*xs: Any) -> Any:
         def vjp(*g: Any) -> list[Any]:
             rest = list(xs[len(places) :])
-            return [*g, *connect([zeros_like(x) for x in rest], [*rest, *g])]  # zeros to any order
+            return [*g, *connect([zeros_like(x) for x in rest], [*rest, *g])]  # zeros of every order
 
         return [identity(x) for x in xs[: len(places)]], vjp
 

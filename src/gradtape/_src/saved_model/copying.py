@@ -1,6 +1,6 @@
-"""Functions of loaded SavedModels, to be saved again: their graphs are copied, and so is everything that they call.
+"""Copy functions of loaded SavedModels that are saved again, with all functions that they call.
 
-Copies get new names, because functions of several files, and new ones, may have the same.
+Copies get new names, because functions of different files, and new ones, may have the same names.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gradtape._src.saved_model.messages import FunctionDefinition, Node
 
 _OF_ITS_OWN_FILE = (b"forward_function_name", b"backward_function_name")
-"""Attrs of functions that name functions of a program that has ended."""
+"""Attrs that name functions of the program that saved the file, which has ended."""
 
 
 class CopiedGradient(NamedTuple):
-    """A gradient function in the file: its name, the op type that it belongs to, what it captures, its signatures."""
+    """A gradient function in the file: its name, its op type, its captures, its signatures."""
 
     name: str
     kind: str
@@ -31,17 +31,17 @@ class CopiedGradient(NamedTuple):
 
 
 class Copies:
-    """Copies of functions of any number of files."""
+    """Copies of functions from any number of files."""
 
     def __init__(self) -> None:
         self.functions: list[Message] = []
         self.gradients: list[CopiedGradient] = []
         self.ops: dict[str, bytes] = {}
         self._names: dict[tuple[int, str], str] = {}
-        self._libraries: list[Library] = []  # kept, as names are stored by their ids
+        self._libraries: list[Library] = []  # kept alive, because names are stored by their ids
 
     def function(self, library: Library, name: str) -> str:
-        """The name of the copy of a function; made with everything that it calls where there is none yet."""
+        """The name of the copy of a function; copies it, and all functions that it calls, if necessary."""
         pending: list[str] = []
         new = self._callee(library, name, pending)
         while pending:
@@ -78,7 +78,7 @@ class Copies:
         return writing.node(node.name, op, [*node.inputs, *(f"^{each}" for each in node.control_inputs)], attrs)
 
     def _callee(self, library: Library, name: str, called: list[str]) -> str:
-        """The name of the copy of a function that is called; it is to be made if this is the first call."""
+        """The name of the copy of a callee, which is queued on its first call."""
         if (id(library), name) not in self._names:
             called.append(name)
             self._libraries.append(library)
@@ -86,7 +86,7 @@ class Copies:
         return self._names[id(library), name]
 
     def _attr(self, library: Library, data: bytes, called: list[str]) -> bytes:
-        """An AttrValue with new names of functions: one (field 10), or those of a list (field 9 in field 1)."""
+        """An AttrValue with new names of functions: a single one (field 10), or a list (field 9 in field 1)."""
         if data[:1] not in (b"\x52", b"\x0a"):
             return data
         message = decode(data)
@@ -105,7 +105,7 @@ class Copies:
         return [(1, writing.text(self._callee(library, name, called))), *rest]
 
     def _gradient(self, library: Library, kind: str) -> str:
-        """The new op type of a custom gradient, whose function is copied too."""
+        """The new op type of a custom gradient, whose function is copied as well."""
         key = f"gradient of {kind}"
         if (id(library), key) in self._names:
             return self._names[id(library), key]

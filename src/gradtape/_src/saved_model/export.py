@@ -1,4 +1,4 @@
-"""A traced function as StableHLO: what an `XlaCallModule` node of TensorFlow's runs, on processors and GPUs."""
+"""Traced functions as StableHLO, which `XlaCallModule` nodes of TensorFlow run on CPUs and GPUs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 PLATFORMS = ("cpu", "cuda")
 ORDERS = 2
-"""How many derivatives of a program are saved."""
+"""The number of derivatives of a program that are saved."""
 
 
 class Value(NamedTuple):
@@ -48,12 +48,12 @@ class Value(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """A program for any platform.
+    """A program for all platforms.
 
-    `stored` is what gradtape runs again. `backward` takes the inputs and the cotangents of floating results, and gives
-    the cotangents of floating inputs; None where there is no derivative. `arguments` are the numbers of the function's
-    values that it takes first, or constants; then come the values of `variables`. Its results are those of the
-    function, then the new values of `assigned`.
+    `stored` is what gradtape runs. `backward` maps the inputs and the cotangents of floating results to cotangents of
+    floating inputs; None without a derivative. `arguments` are the numbers of the function's values that it takes
+    first, or constants; the values of `variables` follow. Its results are those of the function, then the new values of
+    `assigned`.
     """
 
     module: bytes
@@ -68,15 +68,15 @@ class Exported(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A step of a function: a program, and the numbers that its results have among the function's values."""
+    """A step of a function: a program, and the numbers of its results among the function's values."""
 
     exported: Exported
     results: list[int]
 
 
 class Op(NamedTuple):
-    """A step of a function: an op of TensorFlow's on values (numbers), constants (tensors), lists of both and objects;
-    and the numbers of its results.
+    """A step of a function: an op of TensorFlow with values (numbers), constants (tensors), lists of both and objects
+    as inputs; and the numbers of its results.
     """
 
     name: str
@@ -88,8 +88,8 @@ class Op(NamedTuple):
 class Body(NamedTuple):
     """A function for a file.
 
-    Its values are numbered: first `inputs`, then the results of steps in their order. `results` are numbers, or tensors
-    that are constants.
+    Its values are numbered: first `inputs`, then the results of all steps in order. `results` are numbers, or tensors
+    for constants.
     """
 
     inputs: list[Value]
@@ -105,12 +105,12 @@ class Body(NamedTuple):
 
     @property
     def variables(self) -> list[Variable]:
-        """All variables, each once: the order of the handles that a function takes."""
+        """All variables without repetitions, in the order in which a function takes their handles."""
         return [each for each in self._stored if not isinstance(each, StreamState)]
 
     @property
     def streams(self) -> list[StreamState]:
-        """The states of random ops, each once: a call draws them."""
+        """The states of random ops without repetitions, which a call draws."""
         return [each for each in self._stored if isinstance(each, StreamState)]
 
     @property
@@ -120,7 +120,7 @@ class Body(NamedTuple):
 
     @property
     def objects(self) -> list[Any]:
-        """Tables and the like, each once: their handles come after those of variables."""
+        """Tables and the like without repetitions: their handles follow those of variables."""
         found = [
             each for step in self.steps if isinstance(step, Op) for each in step.inputs.values() if _is_object(each)
         ]
@@ -128,10 +128,10 @@ class Body(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A function, or a vjp of one: what it was traced to, and the inputs of its program.
+    """A function, or a vjp of one: its trace, and the inputs of its program.
 
-    An input is the number of an argument, or a variable. The program of a function gives new values of variables after
-    its results if it `updates` them; that of a vjp, which runs the function again, leaves them out.
+    An input is the number of an argument, or a variable. The program of a function that `updates` variables returns
+    their new values after its results; that of a vjp, which runs the function again, does not.
     """
 
     concrete: ConcreteFunction
@@ -144,9 +144,9 @@ def _is_object(value: Any) -> bool:
 
 
 def exported(concrete: ConcreteFunction, has_assets: bool = False) -> tuple[ConcreteFunction, Body]:
-    """A function for a file, for sizes of unknown dimensions that a call decides; and the trace that it comes from.
+    """A function for a file, for all sizes of unknown dimensions; and the trace that it was made from.
 
-    With `has_assets` it is traced anew: it may use the path of an asset, which is another one when the file is loaded.
+    With `has_assets` it is traced again: it may use the path of an asset, which is different when the file is loaded.
     """
     ops: list[GraphOp] = []
     needs_ops = isinstance(concrete, EagerFunction) or concrete.is_for_each_size
@@ -191,11 +191,13 @@ class _Exporter:
         self.tensors = [*self.traced.inputs, *(tensor for op in ops for tensor in op.results)]
         self.numbers = {id(tensor.array): i for i, tensor in enumerate(self.tensors)}
         self.count = len(self.tensors)
-        self.dtypes: dict[int, DType] = {}  # of what programs compute
+        self.dtypes: dict[int, DType] = {}  # of the values that programs compute
         _check(self._part([], self.tensors), concrete.name)
 
     def body(self) -> Body:
-        """The function: every op after a program that computes its inputs, then a program for the results."""
+        """Divide the function into ops, each after a program that computes its inputs, and a
+        program for the results.
+        """
         steps: list[Program | Op] = []
         there = len(self.traced.inputs)
         for op in self.ops:
@@ -218,20 +220,20 @@ class _Exporter:
         return Body(inputs_, _needed(steps, results), results, specs, dtypes)
 
     def _is_given(self, leaf: Tensor) -> bool:
-        """Whether no program computes a result: texts, and results of ops."""
+        """Whether no program computes a result: strings, and results of ops."""
         return is_text(leaf) or self.numbers.get(id(leaf.array), -1) >= len(self.traced.inputs)
 
     def _is_computed(self, value: Any) -> bool:
         return is_symbolic(value) and id(value.array) not in self.numbers
 
     def _reference(self, value: Any) -> Any:
-        """The number of a value; constants and objects as they are."""
+        """The number of a value; constants and objects unchanged."""
         if isinstance(value, list):
             return [self._reference(each) for each in value]
         return self.numbers.get(id(value.array), value) if isinstance(value, Tensor) else value
 
     def _program(self, outputs: list[Tensor], there: int, updates: bool) -> Program:
-        """A program for some values, from those with smaller numbers."""
+        """A program for some values, computed from those with smaller numbers."""
         given = [tensor for tensor in self.tensors[:there] if not is_text(tensor)]
         whole = self._part(outputs, given)
         program = whole.plain if updates else whole.plain.with_outputs([each.array for each in outputs])
@@ -271,7 +273,7 @@ def _stored_value(text: str) -> Value:
 
 
 def _with_sizes(given: list[Tensor], used: set[int]) -> set[int]:
-    """The numbers of inputs with those that say the sizes of dimensions which no other one says."""
+    """The numbers of inputs, and of those that determine the sizes of dimensions that no other input determines."""
     wanted = set(used)
     plain = [{str(n) for n in tensor.array.shape if is_dimension(n)} for tensor in given]
     known = {name for i in used for name in plain[i]}
@@ -283,7 +285,7 @@ def _with_sizes(given: list[Tensor], used: set[int]) -> set[int]:
 
 
 def _needed(steps: list[Program | Op], results: list[Any]) -> list[Program | Op]:
-    """The steps without ops whose results nothing uses."""
+    """The steps without ops whose results are unused."""
     used = {each for each in results if isinstance(each, int)}
     kept: list[Program | Op] = []
     for step in reversed(steps):
@@ -326,9 +328,9 @@ def _check(traced: Traced, name: str) -> None:
 
 
 def _program(level: Level) -> Any:
-    """A level's program, exported: for sizes from 0 on, as far as JAX can decide with such sizes what it has to.
+    """Export the program of a level: for sizes from 0 on, if JAX can decide everything it has to with such sizes.
 
-    If it cannot, those of arguments (d0, ...) are at least 1, and at last those that depend on values (s0, ...).
+    Otherwise sizes of arguments (d0, ...) are at least 1, and finally also those that depend on values (s0, ...).
     """
     for may_be_empty in ("ds", "s"):
         try:
@@ -340,7 +342,7 @@ def _program(level: Level) -> Any:
 
 
 def _sizes_for_jax(shapes: Sequence[Any], may_be_empty: str) -> dict[str, Any]:
-    """JAX's dimensions for the variables in shapes, by name: at least 1, and less 1 for what may be 0."""
+    """JAX's dimensions for the variables in shapes, by name: at least 1, minus 1 for those that may be 0."""
     from jax import export
 
     scope = export.SymbolicScope()
@@ -370,7 +372,7 @@ def _program_for(level: Level, may_be_empty: str) -> Any:
 
     def call(*arrays: Any) -> Any:
         given = list(constants)
-        for slot, other in others:  # a vjp names all variables of the trace: on these no result depends
+        for slot, other in others:  # a vjp names all variables of the trace: no result depends on these
             given[slot] = jax.numpy.zeros(other.shape.as_list(), other.dtype.numpy_dtype)
         for each, array in zip(level.inputs, arrays, strict=True):
             found = numbers.get(("variable", id(each)) if isinstance(each, Variable) else ("argument", each))
@@ -388,13 +390,13 @@ def _program_for(level: Level, may_be_empty: str) -> Any:
 
 
 def _derivatives(level: Level) -> list[Any]:
-    """The vjp of a program, and the vjp of that one, as far as there are some: gradtape differentiates, not JAX."""
+    """The vjp of a program, and the vjp of that, if they exist: gradtape differentiates, not JAX."""
     made: list[Any] = []
     for _ in range(ORDERS):
         try:
             level = _vjp(level)
             made.append(_program(level))
-        except (Exception, NeedsEagerError) as error:  # a program without a derivative: loading it says so
+        except (Exception, NeedsEagerError) as error:  # a program without a derivative, which loading it reports
             if not isinstance(error, NeedsEagerError) and is_interrupt(error):
                 raise
             break
@@ -402,7 +404,7 @@ def _derivatives(level: Level) -> list[Any]:
 
 
 def _vjp(level: Level) -> Level:
-    """A function of the inputs and the cotangents of floating results that gives the cotangents of floating inputs."""
+    """A function from the inputs and the cotangents of floating results to the cotangents of floating inputs."""
     concrete = level.concrete
     specs, outputs = concrete.inputs, concrete.outputs
     wanted = [each for each in level.inputs if _is_float(each if isinstance(each, Variable) else specs[each])]
@@ -446,7 +448,7 @@ def _shape(array: Any) -> list[int | None]:
 
 @contextmanager
 def _without_source_lines() -> Iterator[None]:
-    """Within the block programs do not name the files that they come from."""
+    """Context in which programs do not contain the names of source files."""
     import jax
 
     option = "jax_traceback_in_locations_limit"

@@ -1,4 +1,4 @@
-"""Functions of a loaded SavedModel: binding of arguments, choice of a trace, flat inputs and structured results."""
+"""Functions of loaded SavedModels: binding of arguments, choice of a trace, flat inputs and structured results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ConcreteFunction:
         self.positional = 0
 
     def _bound(self) -> list[Any]:
-        """What it captures, as its graph takes it."""
+        """Its captures, in the form that its graph takes."""
         return [graph_input(each) for each in self.captures()]
 
     @property
@@ -63,16 +63,16 @@ class ConcreteFunction:
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """The trainable ones of `variables`."""
+        """The trainable variables that the function uses."""
         return tuple(each for each in self.variables if each.trainable)
 
     @property
     def has_stored_programs(self) -> bool:
-        """Whether it runs programs that gradtape has saved, instead of ops."""
+        """Whether it runs programs that gradtape has saved, rather than ops."""
         return self.function.has_stored_programs
 
     def take_keywords(self, keywords: list[str], positional: int) -> None:
-        """Let calls name the flat inputs: as signatures do."""
+        """Let calls pass flat inputs by name, as in signatures."""
         self.keywords, self.positional = keywords, positional
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -87,7 +87,7 @@ class ConcreteFunction:
         return self.call_flat(found)
 
     def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
-        """The flat inputs of a call that names them."""
+        """The flat inputs of a call that passes them by name."""
         keywords = self.keywords or []
         if len(args) > self.positional:
             raise TypeError(
@@ -123,7 +123,7 @@ class ConcreteFunction:
 
 
 def graph_input(value: Any) -> Any:
-    """What a graph takes for an object that it captures: the handle of a table, the path of an asset."""
+    """The form in which a graph takes a captured object: the handle of a table, the path of an asset."""
     return value.graph_input() if hasattr(value, "graph_input") else value
 
 
@@ -141,7 +141,7 @@ def _checked(spec: Any, value: Any, name: str) -> Tensor:
 
 # -- matching --------------------------------------------------------------------------------------------------------
 def tensors_of(expected: Any, given: Any, convertible: bool) -> list[Any] | None:
-    """The tensors among arguments in flat order; None if they do not fit the signature."""
+    """The tensors among arguments, in flat order; None if they do not fit the signature."""
     found: list[Any] = []
     return found if _collect(expected, given, convertible, found) else None
 
@@ -193,7 +193,7 @@ def _is_equal(expected: Any, given: Any) -> bool:
 
 
 def _packed(expected: Any, values: Iterator[Any]) -> Any:
-    """A nest of specs with values in their places."""
+    """Replace the specs of a nest by values."""
     if isinstance(expected, TensorSpec):
         return next(values)
     if isinstance(expected, RaggedTensorSpec):
@@ -213,7 +213,7 @@ def _packed(expected: Any, values: Iterator[Any]) -> Any:
 
 # -- functions with several traces -----------------------------------------------------------------------------------
 class FunctionSpec(NamedTuple):
-    """What Python knew of a function: its parameters, and its `input_signature` (None if it had none).
+    """The properties of a Python function in the file: its parameters, and its `input_signature`, or None.
 
     `data` is the message.
     """
@@ -269,7 +269,7 @@ class RestoredFunction:
         return None if self.spec is None else self.spec.input_signature
 
     def _canonical(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Arguments as (positional, keyword-only), with defaults."""
+        """The arguments as (positional, keyword-only), including defaults."""
         if self.spec is None:
             return args, kwargs
         bound = self.spec.parameters.bind(*args, **kwargs)
@@ -278,7 +278,7 @@ class RestoredFunction:
         declared = self.input_signature
         if declared is None:
             return bound.args, bound.kwargs
-        return bound.args[: max(given, len(declared))], bound.kwargs  # parameters beyond it have their defaults
+        return bound.args[: max(given, len(declared))], bound.kwargs  # further parameters have their defaults
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ConcreteFunction, list[Any]]:
         if not self.concrete_functions:
@@ -351,5 +351,5 @@ def _fits(expected: Any, given: Any) -> bool:
 
 
 def bare_arguments(message: Fields) -> tuple[str, list[str], int]:
-    """Of a SavedBareConcreteFunction: the function's name, the names of its flat inputs, how many are positional."""
+    """Read a SavedBareConcreteFunction: the function's name, names of flat inputs, the number of positional ones."""
     return text(message, 1), texts(message, 2), integer(message, 3)

@@ -1,6 +1,6 @@
-"""What functions that only eager execution can run are in a saved graph: ops of TensorFlow's, by name.
+"""Rules that turn functions which need eager execution into TensorFlow ops of a saved graph, by name.
 
-A rule takes the collector of ops and the arguments of the function, and returns what the function would.
+A rule takes the collector of ops and the arguments of the function, and returns the function's result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _integers(value: Any) -> Tensor:
 
 
 def _sizes(value: Any) -> list[Any]:
-    """What is known of a vector of sizes: None for a size that depends on values."""
+    """The known part of a vector of sizes: None for sizes that depend on values."""
     if isinstance(value, (list, tuple)):
         return [_size(each) for each in value]
     extents = getattr(getattr(value, "array", None), "extents", None)
@@ -159,7 +159,7 @@ def _dynamic_partition(ops: Collector, data: Any, partitions: Any, num_partition
 
 @_rule("getitem")
 def _getitem(ops: Collector, x: Tensor, key: Any) -> Tensor:
-    """Positions and slices whose ends are numbers first, then the slices whose ends depend on values."""
+    """Apply positions and slices with known ends first, then the slices whose ends depend on values."""
     parts = list(key) if isinstance(key, (tuple, list)) else [key]
     if any(part is Ellipsis for part in parts):
         at = next(i for i, part in enumerate(parts) if part is Ellipsis)
@@ -190,7 +190,7 @@ def _has_unknown_end(part: slice) -> bool:
 
 
 def _axis(parts: Sequence[Any], i: int) -> int:
-    """The axis of the result for a part of an index: positions have none."""
+    """The axis of the result for a part of an index; positions have none."""
     return sum(part is None or isinstance(part, slice) for part in parts[:i])
 
 
@@ -216,7 +216,7 @@ def _vocabulary(ops: Collector, table: Any, keys: Tensor, buckets: int) -> Tenso
 
 # -- strings ---------------------------------------------------------------------------------------------------------
 def _string_rule(function: Any, op: str, result: DType | str) -> Callable[..., Any]:
-    """A function of texts that is one op: inputs of the op by their order and names, the rest are attrs."""
+    """A string function that is one op: inputs of the op by order and name, the rest are attrs."""
     parameters, spec = inspect.signature(function), definition(op)
     first = next(iter(parameters.parameters))
 
@@ -236,7 +236,7 @@ def _string_rule(function: Any, op: str, result: DType | str) -> Callable[..., A
 
 
 def _plain(value: Any) -> Any:
-    """An attr that may be given as a tensor."""
+    """An attr, which may be given as a tensor."""
     found = np.asarray(value).item() if is_library(value) or isinstance(value, np.generic) else value
     return found.decode() if isinstance(found, bytes) else found
 
@@ -257,7 +257,7 @@ for _function, _op, _result in (
 
 @_rule("strings.split")
 def _split(ops: Collector, input: Any, sep: Any, maxsplit: int) -> Any:
-    """The parts of texts in a vector, as a ragged tensor: a part has the number of its text, and texts are in order."""
+    """Split a vector of strings into a ragged tensor: each part has the index of its string, in order."""
     texts, between = operand(input), convert("" if sep is None else sep, string)
     rank = len(texts.array.shape)
     if rank > 1:
@@ -270,7 +270,7 @@ def _split(ops: Collector, input: Any, sep: Any, maxsplit: int) -> Any:
     if not rank:
         return values
     numbers = array.cast(array.range(array.shape(texts)[0] + 1), int64)
-    before = array.cast(indices[:, 0][None, :] < numbers[:, None], int64)  # of which text each part is
+    before = array.cast(indices[:, 0][None, :] < numbers[:, None], int64)  # the string that each part belongs to
     return from_partitions(values, [SymbolicPartition(reductions.reduce_sum(before, axis=1))])
 
 
@@ -306,7 +306,7 @@ def _join(ops: Collector, inputs: Any, separator: str = "", name: Any = None) ->
 def _primitive(
     name: str, op: str, inputs: Callable[..., dict[str, Any]], attrs: Sequence[str] = ()
 ) -> Callable[..., Any]:
-    """A primitive of texts that is one op; its shape is that of the same call on numbers."""
+    """A string primitive that is one op; its shape is that of the same call on numbers."""
 
     def rule(ops: Collector, *arrays: Any, **given: Any) -> Any:
         numbers = tuple([_as_numbers(each) for each in arrays])
@@ -320,7 +320,7 @@ def _primitive(
 
 
 def _as_numbers(value: Any) -> Any:
-    """An array of numbers with the shape of an array of texts."""
+    """A numeric array with the shape of a string array."""
     dtype = getattr(value, "dtype", None)
     if dtype is None or dtype.kind != "O":
         return value
@@ -336,7 +336,7 @@ def _vector(sizes: Any) -> Tensor:
 
 
 def _index(x: Tensor, index: tuple[Any, ...]) -> dict[str, Any]:
-    """The inputs of a strided slice by numbers, which has the masks that `_index_attrs` says."""
+    """The inputs of a strided slice by numbers; `_index_attrs` has its masks."""
     ends = [[], [], []]  # type: list[list[Any]]
     for part in index:
         start, stop, step = (part.start, part.stop, part.step) if isinstance(part, slice) else (part, None, None)

@@ -1,7 +1,7 @@
-"""Graphs run op by op, through the table of raw ops: gradients flow through them as through any code.
+"""Run graphs op by op, through the table of raw ops: they are differentiable like any other code.
 
-A function of a graph is prepared when it is called first: its nodes in an order that respects data and control inputs,
-with the op, the inputs and the attrs of each. Running it calls the implementations one after the other.
+A function of a graph is planned when it is first called: its nodes in an order that respects data and control inputs,
+each with its op, inputs and attrs. Running it calls the implementations in that order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """Where an input comes from: an output of a node (by its flat index), or an argument (`node` is empty)."""
+    """The source of an input: an output of a node (by its flat index), or an argument (`node` is empty)."""
 
     node: str
     place: int
@@ -56,7 +56,7 @@ class Captured(NamedTuple):
 
 
 class RegisteredGradient(NamedTuple):
-    """The gradient function of a custom-gradient op: its name, what it captures, and its signatures in the file."""
+    """The gradient function of a custom-gradient op: its name, its captures, and its signatures in the file."""
 
     name: str
     bound: Callable[[], list[Any]]
@@ -75,7 +75,7 @@ class Library:
         self._functions: dict[str, GraphFunction] = {}
 
     def function(self, name: str) -> GraphFunction:
-        """The function of this name."""
+        """The function with this name."""
         if name not in self._functions:
             if name not in self.graph.functions:
                 raise errors.NotFoundError(None, None, f"The file {self.path} has no function {name!r}.")
@@ -103,12 +103,12 @@ class GraphFunction:
 
     @functools.cached_property
     def plan(self) -> Plan:
-        """The steps, prepared on the first call."""
+        """The steps, planned on the first call."""
         return Planner(self).plan()
 
     @functools.cached_property
     def reaching(self) -> frozenset[int]:
-        """The arguments on which a result depends, as far as gradients go."""
+        """The arguments that a result depends on through differentiable ops."""
         return reaching(self.definition, self.arguments, self.library.function)
 
     @functools.cached_property
@@ -135,7 +135,7 @@ class GraphFunction:
 
 
 class Planner:
-    """Orders the nodes of a function and prepares them."""
+    """Orders the nodes of a function, and prepares them."""
 
     def __init__(self, function: GraphFunction) -> None:
         self.function, self.library = function, function.library
@@ -155,9 +155,9 @@ class Planner:
         return Plan([self._step(self.nodes[name]) for name in self._ordered(wanted)], results)
 
     def _ordered(self, wanted: Sequence[str]) -> list[str]:
-        """The nodes that are needed, each after those that it needs; without recursion, as graphs are deep."""
+        """The nodes that are needed, after the nodes that they need; without recursion, because graphs are deep."""
         order: list[str] = []
-        state: dict[str, bool] = {}  # False while what a node needs is looked at
+        state: dict[str, bool] = {}  # False while its inputs are visited
         stack = [(name, False) for name in reversed(wanted) if name]
         while stack:
             name, ready = stack.pop()
@@ -186,7 +186,7 @@ class Planner:
         return [each for each in (*data, *node.control_inputs) if each not in self._places]
 
     def source(self, reference: str) -> Source:
-        """`argument`, or `node:output:i`."""
+        """Parse `argument`, or `node:output:i`."""
         name, _, rest = reference.partition(":")
         if name in self._places and not rest.partition(":")[0]:
             return Source("", self._places[name])
@@ -205,12 +205,12 @@ class Planner:
         raise self._damaged(f"the op {node.op} has no output {output!r}")
 
     def flat_source(self, reference: str) -> Source:
-        """`argument:0`, or `node:i`, where i counts all outputs."""
+        """Parse `argument:0`, or `node:i`, where i counts all outputs."""
         name, _, number = reference.partition(":")
         return Source("", self._places[name]) if name in self._places else Source(name, int(number or 0))
 
     def _outputs(self, node: Node) -> list[tuple[str, int]]:
-        """The outputs of a node, and how many tensors each has."""
+        """The outputs of a node, with the number of tensors of each."""
         op = raw_op(node.op)
         if op is not None:
             return [(o.name, self._count(node, o.number, o.type if o.is_list else "")) for o in op.definition.outputs]
@@ -227,7 +227,7 @@ class Planner:
         return count
 
     def _attr(self, node: Node, name: str) -> Any:
-        """An attr as the file has it, or its default."""
+        """The value of an attr in the file, or its default."""
         if name in node.attrs:
             return attr_value(node.attrs[name])
         op = self.library.ops.get(node.op)
@@ -261,7 +261,7 @@ class Planner:
         return Step(node.name, sources, connecting(run, node.op, attrs) if node.op in CONTROL_FLOW else run)
 
     def _attrs(self, node: Node, op: RawOp) -> dict[str, Any]:
-        """The attrs that the implementation takes, and those that must have their defaults."""
+        """The attrs that the implementation takes, and those that must have their default values."""
         fixed = {attr.name for attr in op.fixed}
         found = {}
         for attr in op.definition.attrs:
@@ -273,7 +273,7 @@ class Planner:
         return found
 
     def _value(self, attr: Attr, value: Any) -> Any:
-        """An attr in the form in which Python gives it."""
+        """The value of an attr in the form that Python code passes."""
         kind = attr.kind
         if kind.startswith("list("):
             if not isinstance(value, list):
@@ -292,7 +292,7 @@ class Planner:
         return self.library.function(value.name) if isinstance(value, Function) else value
 
     def _groups(self, node: Node, definition: Definition, given: int) -> list[int | tuple[int, int]]:
-        """For each input of the op its place among the tensors, or the places of a list."""
+        """For each input of the op, its position among the tensors, or the positions of a list."""
         groups: list[int | tuple[int, int]] = []
         start = 0
         for each in definition.inputs:
@@ -308,7 +308,7 @@ class Planner:
         return groups
 
     def _custom_gradient(self, kind: str) -> Callable[[list[Any], dict[str, list[Any]]], list[Any]]:
-        """An identity whose gradient is a function of the file."""
+        """An identity op whose gradient is a function of the file."""
         library = self.library
 
         def run(inputs: list[Any], values: dict[str, list[Any]]) -> list[Any]:
@@ -352,7 +352,7 @@ class Planner:
 
 
 def _drawing(run: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """A random op that reads a stream of its own, on from call to call."""
+    """A random op with its own stream, which continues from call to call."""
     streams = OpStreams()
 
     def draw(inputs: list[Any], values: dict[str, list[Any]]) -> list[Any]:
@@ -367,7 +367,7 @@ def _grouped(inputs: list[Any], group: int | tuple[int, int]) -> Any:
 
 
 def _flat(definition: Definition, found: Any) -> list[Any]:
-    """What an implementation returns, as a flat list of outputs."""
+    """Flatten the result of an implementation into a list of outputs."""
     outputs = definition.outputs
     if not outputs:
         return []

@@ -1,4 +1,4 @@
-"""`tf.saved_model.load`: the objects of a SavedModel, with their variables, functions, tables and assets."""
+"""`tf.saved_model.load`: restore the objects of a SavedModel: variables, functions, tables and assets."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Asset:
         return constant(self.path)
 
     def graph_input(self) -> Tensor:
-        """What a graph takes for it."""
+        """The form in which a graph takes it."""
         return self.asset_path
 
     def _trackable_children(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Resource(UserObject):
     resource_handle: Any = None
 
     def graph_input(self) -> Any:
-        """What a graph takes for it."""
+        """The form in which a graph takes it."""
         return self.resource_handle
 
     def _trackable_children(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class Loader:
         self.objects: list[Any] = [None] * len(meta.objects)
 
     def build(self) -> None:
-        """Make the objects, without values."""
+        """Create the objects, without values."""
         if not self.meta.objects:
             raise ValueError("it contains no objects; gradtape does not support TensorFlow 1 graphs")
         for i, saved in enumerate(self.meta.objects):
@@ -271,7 +271,7 @@ class Loader:
         return path
 
     def _connect(self, owner: Any, saved: SavedObject) -> None:
-        """Give an object its parts."""
+        """Attach the parts of an object."""
         if isinstance(owner, (RestoredFunction, ConcreteFunction, Variable, Tensor)) or owner is None:
             return
         for name, node in saved.children:
@@ -323,7 +323,9 @@ class Loader:
         return {}
 
     def _register_gradients(self) -> None:
-        """The functions that are gradients of custom-gradient ops, and the tensors of forward functions they need."""
+        """Register the gradient functions of custom-gradient ops, with the tensors of forward
+        functions that they need.
+        """
         for kind, name in self.meta.graph.gradients.items():
             if name not in self.meta.functions:
                 continue
@@ -338,7 +340,7 @@ class Loader:
             self.library.gradients[kind] = functools.partial(self._gradient, kind)
 
     def _captures(self, nodes: list[int]) -> list[Any]:
-        """The objects that a function captures; tensors of forward functions as their names."""
+        """The objects that a function captures; tensors of forward functions by name."""
         found = []
         for node in nodes:
             value, saved = self._object(node), self.meta.objects[node]

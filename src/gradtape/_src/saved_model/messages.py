@@ -1,6 +1,6 @@
-"""The messages of a `saved_model.pb`: graphs, functions, ops and objects, as plain records.
+"""Parse the messages of a `saved_model.pb`: graphs, functions, ops and objects, as plain records.
 
-Field numbers are those of TensorFlow's schemas. Whatever does not fit raises ValueError.
+Field numbers are those of TensorFlow's schemas. Invalid data raise ValueError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Fields = dict[int, list[Any]]
 
 
 def read(data: Any) -> Fields:
-    """A message as number -> values."""
+    """Parse a message into number -> values."""
     if not isinstance(data, bytes):
         raise ValueError("a message is missing")
     found: Fields = {}
@@ -27,7 +27,7 @@ def read(data: Any) -> Fields:
 
 
 def text(message: Fields, number: int) -> str:
-    """A field that is a text; empty if it is missing."""
+    """A string field; empty if it is missing."""
     value = message.get(number, [b""])[-1]
     if not isinstance(value, bytes):
         raise ValueError(f"field {number} should be a text")
@@ -35,12 +35,12 @@ def text(message: Fields, number: int) -> str:
 
 
 def texts(message: Fields, number: int) -> list[str]:
-    """A field that is a list of texts."""
+    """A repeated string field."""
     return [text({number: [value]}, number) for value in message.get(number, [])]
 
 
 def integer(message: Fields, number: int) -> int:
-    """A field that is a signed number; 0 if it is missing."""
+    """A signed integer field; 0 if it is missing."""
     value = message.get(number, [0])[-1]
     if not isinstance(value, int):
         raise ValueError(f"field {number} should be a number")
@@ -48,12 +48,12 @@ def integer(message: Fields, number: int) -> int:
 
 
 def integers(message: Fields, number: int) -> list[int]:
-    """A field that is a list of signed numbers, packed or not."""
+    """A repeated field of signed integers, packed or not."""
     return [int(value) for value in varints(message.get(number, []))]
 
 
 def mapping(message: Fields, number: int) -> dict[str, bytes]:
-    """A field that is a map from texts to messages."""
+    """A map field from strings to messages."""
     found = {}
     for entry in message.get(number, []):
         pair = read(entry)
@@ -90,7 +90,7 @@ class Function(NamedTuple):
 
 
 def attr_value(data: bytes) -> Any:
-    """An AttrValue: bytes, numbers, truth values, dtypes (as their numbers), shapes, tensors, functions, lists."""
+    """An AttrValue: bytes, numbers, booleans, dtypes (as their numbers), shapes, tensors, functions, lists."""
     message = read(data)
     for number in message:
         if number == 1:
@@ -155,7 +155,7 @@ class Arg(NamedTuple):
 
 
 class OpDefinition(NamedTuple):
-    """An OpDef: of an op, or the signature of a function; `data` is the message."""
+    """An OpDef of an op, or the signature of a function; `data` is the message."""
 
     name: str
     inputs: tuple[Arg, ...]
@@ -282,7 +282,7 @@ def saved_object(data: bytes) -> SavedObject:
 
 
 class MetaGraph(NamedTuple):
-    """What a SavedModel has: one MetaGraphDef."""
+    """The content of a SavedModel: one MetaGraphDef."""
 
     tags: list[str]
     version: str
@@ -320,7 +320,7 @@ def meta_graph(data: bytes) -> MetaGraph:
 
 
 def checkpoint_keys(data: bytes) -> dict[int, dict[str, str]]:
-    """Of a TrackableObjectGraph: node -> name of a value -> its key in the checkpoint."""
+    """The keys in a TrackableObjectGraph: node -> name of a value -> its key in the checkpoint."""
     found: dict[int, dict[str, str]] = {}
     for i, node in enumerate(read(data).get(1, [])):
         for attribute in read(node).get(2, []):

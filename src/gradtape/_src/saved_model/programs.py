@@ -1,4 +1,4 @@
-"""Programs that gradtape has saved, run again: StableHLO with as many derivatives as were exported."""
+"""Run programs that gradtape has saved: StableHLO, with as many derivatives as were exported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.tf.python_functions import py_function
 
 GRADIENT = "CustomGradient-gradtape-"
-"""The beginning of the type of the ops that give a program a gradient in TensorFlow."""
+"""The prefix of op types that give a program a gradient in TensorFlow."""
 
 ATTR = "_gradtape_program"
 """The attr of an XlaCallModule node with the program and its derivatives; TensorFlow ignores it."""
@@ -35,7 +35,7 @@ def is_differentiable(dtype: Any) -> bool:
 
 # -- in the file -----------------------------------------------------------------------------------------------------
 def stored(exported: Any) -> Message:
-    """What a file has of an exported program: its code, and the dtypes and shapes of inputs and results."""
+    """The stored form of an exported program: its code, and the dtypes and shapes of inputs and results."""
     return [
         (1, bytes(exported.mlir_module_serialized)),
         *((2, _described(each)) for each in exported.in_avals),
@@ -44,13 +44,13 @@ def stored(exported: Any) -> Message:
 
 
 def sealed(orders: Message) -> bytes:
-    """Programs with a digest: their code is run by XLA, which trusts it."""
+    """Programs with a digest: XLA trusts the code that it runs."""
     data = encode(orders)
     return encode([(1, data), (2, hashlib.blake2b(data, digest_size=16).digest())])
 
 
 def _opened(data: Any) -> Fields:
-    """The programs, if they are as they were written."""
+    """The programs, after checking that they are unchanged."""
     message = read(data)
     inside, digest = (message.get(number, [b""])[-1] for number in (1, 2))
     if not isinstance(inside, bytes) or hashlib.blake2b(inside, digest_size=16).digest() != digest:
@@ -63,7 +63,7 @@ def _described(array: Any) -> bytes:
 
 
 def _restored(message: Fields) -> Any:
-    """The exported program again: JAX's description of one with the same inputs and results, with this code."""
+    """Restore an exported program, by putting its code into JAX's description of a program with the same signature."""
     import jax
     from jax import export
 
@@ -115,7 +115,7 @@ class StoredProgram:
         return list(found) if isinstance(found, (list, tuple)) else [found]
 
     def _results_for(self, tensors: list[Tensor]) -> list[tuple[list[Any], Any]]:
-        """Shapes and dtypes of the results; a size that is none of an input's depends on values (None)."""
+        """Shapes and dtypes of the results; a size that no input has depends on values (None)."""
         sizes: dict[str, Any] = {}
         for each, tensor in zip(texts(self.orders[0], 2), tensors, strict=True):
             names = each.partition("|")[2].split(",") if tensor.array.shape else []
@@ -128,7 +128,7 @@ class StoredProgram:
         return found
 
     def _specs(self, tensors: list[Tensor]) -> list[Any]:
-        """The dtypes and, where the inputs have known shapes, the shapes of the results."""
+        """The dtypes of the results and, if the inputs have known shapes, their shapes."""
         import jax
 
         if any(is_dimension(n) for each in tensors for n in each.array.shape):
@@ -150,7 +150,7 @@ class StoredProgram:
                         f"The derivative of order {order + 1} was not saved with the model: gradtape saves two, or "
                         "fewer if a program cannot be differentiated."
                     )
-                count = len(results) if order else self.results  # then come new values of variables
+                count = len(results) if order else self.results  # followed by new values of variables
                 pairs = list(zip(g, results, strict=True))[:count]
                 cotangents = [each for each, out in pairs if is_differentiable(out.array.dtype)]
                 found = iter(self.run([*map(convert, xs), *map(convert, cotangents)], order + 1))

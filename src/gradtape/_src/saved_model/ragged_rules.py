@@ -1,4 +1,4 @@
-"""What functions of ragged tensors are in a saved graph, where their rows are values of it: ops of TensorFlow's."""
+"""Rules that turn functions of ragged tensors, with rows that a saved graph computes, into TensorFlow ops."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from gradtape._src.tf import array, math
 
 
 def _number(value: Any) -> int | None:
-    """A bound that is a number; None for none, and for what the graph computes."""
+    """A bound that is a number; None if there is none, or the graph computes it."""
     if value is None or (isinstance(value, Tensor) and not is_known(value)):
         return None
     return int(value)
 
 
 def _rows(splits: Tensor) -> Any:
-    """The number of rows; None, a size of its own, for splits that are an argument, as these are never empty."""
+    """The number of rows; None, a new size, for splits that are an argument, because these are never empty."""
     count = splits.array.shape[0]
     return None if str(count).isidentifier() else count - 1
 
 
 def _count_of_bins(values: Tensor, minlength: Any, maxlength: Any) -> tuple[Tensor, int | None]:
-    """How many integers are counted, from 0 on, as a tensor; and as a number, where the bounds alone decide."""
+    """The number of bins from 0 on, as a tensor; also as an int, if only the bounds determine it."""
     least, most = _number(minlength), _number(maxlength)
     if most is not None and (least or 0) >= most:
         return convert(most, values.dtype), most
@@ -80,7 +80,7 @@ def _bincount(
 
 
 def _to_tensor(ops: Collector, ragged: Any, default_value: Any = None, name: Any = None, shape: Any = None) -> Tensor:
-    """Rows filled up to the same length: that of the longest, or one that is given."""
+    """Pad rows to the same length: that of the longest, or a given one."""
     flat = operand(ragged.flat_values)
     default = convert(("" if flat.dtype == string else 0) if default_value is None else default_value, flat.dtype)
     splits = [array.cast(each, int64) for each in ragged.nested_row_splits]

@@ -1,4 +1,4 @@
-"""Tables and assets of a SavedModel, to be written: the functions that create and fill tables, and files."""
+"""Tables and assets of a SavedModel: the functions that create and fill tables, and files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gradtape._src.tf.lookup.initializers import TextFileInitializer
 from gradtape._src.tf.lookup.tables import DenseHashTable, LookupInterface, MutableHashTable, StaticHashTable
 
 RESOURCES = (StaticHashTable, MutableHashTable, DenseHashTable)
-"""Tables that are a resource of their own."""
+"""Tables that are resources."""
 
 
 class TableFunction(NamedTuple):
-    """A function that creates, fills or destroys a table: what it captures besides, and whether it gives a handle."""
+    """A function that creates, fills or destroys a table: its further captures, and whether it returns a handle."""
 
     name: str
     function: Message
@@ -32,7 +32,7 @@ class TableFunction(NamedTuple):
 
 
 class Assets:
-    """The files of a SavedModel, each once, and the names of their copies."""
+    """The files of a SavedModel without repetitions, and the names of their copies."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
@@ -40,7 +40,7 @@ class Assets:
         self._made: dict[str, Asset] = {}
 
     def of(self, path: str) -> Asset:
-        """An asset for a file that a table is made from."""
+        """The asset for a file that a table is initialized from."""
         return self._made.setdefault(os.path.abspath(path), Asset(path))
 
     def number(self, asset: Asset) -> int:
@@ -64,7 +64,7 @@ class Assets:
             shutil.copyfile(path, os.path.join(folder, name))
 
     def file_defs(self) -> Message:
-        """AssetFileDefs: which placeholder of the outer graph gets the path of which file."""
+        """AssetFileDefs: the placeholders of the outer graph for the paths of files."""
         return [
             (6, [(1, [(1, writing.text(f"asset_{i}:0")), (2, writing.STRING), (3, [])]), (2, writing.text(name))])
             for i, name in enumerate(self.names)
@@ -84,7 +84,7 @@ class SavedTable:
         self.asset = assets.of(initializer.path) if isinstance(initializer, TextFileInitializer) else None
 
     def node(self, name: str) -> Message:
-        """The op that makes the handle."""
+        """The op that creates the handle."""
         keys, values = (each.as_datatype_enum for each in (self.table.key_dtype, self.table.value_dtype))
         attrs: dict[str, Message] = {
             "key_dtype": writing.type_attr(keys),
@@ -98,7 +98,7 @@ class SavedTable:
         return writing.node(name, f"{kind}OfTensorsV2" if shape else f"{kind}V2", [], attrs)
 
     def functions(self) -> list[TableFunction]:
-        """The functions of the table; the one that fills it captures its handle, and its file if it has one."""
+        """The functions of the table; the one that fills it captures its handle, and its file, if there is one."""
         handle = [writing.arg("table_handle", writing.RESOURCE)]
         create = writing.function(
             self.creator, [], handle, [self.node("table")], {"table_handle": "table:table_handle:0"}, ["table"]
@@ -132,7 +132,7 @@ class SavedTable:
 
 
 def _counted(name: str, inputs: list[Message], nodes: list[Message], controls: list[str]) -> Message:
-    """A function that returns 1, as TensorFlow's do that have an effect alone."""
+    """A function that returns 1, like TensorFlow's functions with side effects only."""
     one = writing.constant("one", wrap(np.array(1, np.int32)))
     result = writing.node(
         "result", "Identity", ["one:output:0", *(f"^{each}" for each in controls)], {"T": writing.type_attr(3)}
@@ -153,7 +153,7 @@ INIT = "init_all"
 
 
 class OuterTable(NamedTuple):
-    """A table of the outer graph: the node that makes its handle, the function that fills it, and what that takes."""
+    """A table of the outer graph: the node that creates its handle, the function that fills it, and its captures."""
 
     name: str
     node: Message
@@ -163,9 +163,9 @@ class OuterTable(NamedTuple):
 
 
 def outer_nodes(tables: list[OuterTable], assets: Assets) -> list[Message]:
-    """Nodes that make tables, fill them, and keep the paths of assets.
+    """Nodes that create tables, fill them, and hold the paths of assets.
 
-    A session feeds the paths to the op that initializes the graph, and to no other.
+    A session feeds the paths only to the op that initializes the graph.
     """
     nodes, controls = [], []
     for i in range(len(assets.names)):
@@ -185,7 +185,7 @@ def outer_nodes(tables: list[OuterTable], assets: Assets) -> list[Message]:
 
 
 def init_parts() -> Message:
-    """What says which op initializes the graph: a signature and a collection."""
+    """The signature and the collection that name the op which initializes the graph."""
     info: Message = [(1, writing.text(INIT)), (2, 0), (3, [(3, 1)])]
     signature = writing.entry(5, "__saved_model_init_op", [writing.entry(2, "__saved_model_init_op", info)])
     return [writing.entry(4, "saved_model_main_op", [(1, [(1, writing.text(INIT))])]), signature]

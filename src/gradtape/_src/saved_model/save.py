@@ -1,7 +1,7 @@
-"""`tf.saved_model.save`: objects, variables and functions in TensorFlow's format.
+"""`tf.saved_model.save`: save objects, variables and functions in TensorFlow's format.
 
-A function is saved as one `XlaCallModule` node with the StableHLO of its program, which TensorFlow and what is built on
-it run without gradtape. The folder is written beside its place and moved there when it is complete.
+A function is saved as one `XlaCallModule` node with the StableHLO of its program, which TensorFlow and tools based on
+it run without gradtape. The folder is written next to its final place and moved there when it is complete.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class SaveOptions:
 
 
 class SavedFunction(NamedTuple):
-    """A concrete function in the file, and what it captures: variables, tables, assets."""
+    """A concrete function in the file, and its captures: variables, tables, assets."""
 
     name: str
     concrete: Any
@@ -145,15 +145,15 @@ PARTS = ("variables", "assets", FINGERPRINT, FILE)
 def _put(new: str, folder: str, old: str) -> None:
     """Move a complete SavedModel to its place.
 
-    A folder that is there moves to `old` as a whole: a process that is killed leaves the model from before, the new
-    one, or none, but never parts of both. Other files of the folder stay in it.
+    An existing folder moves to `old` as a whole: if the process is killed, there is the previous model, the new one, or
+    none, but never parts of both. Other files of the folder remain in it.
     """
     if not os.path.isdir(folder):
         os.rename(new, folder)
         return
     try:
         os.rename(folder, old)
-    except OSError:  # a folder that cannot be moved: a mount, or one that is in use
+    except OSError:  # a folder that cannot be moved: a mount, or one in use
         _put_parts(new, folder)
         return
     try:
@@ -164,13 +164,13 @@ def _put(new: str, folder: str, old: str) -> None:
         raise
     try:
         _move_others(old, folder)
-    except BaseException:  # an interrupt: once more, since what is left in `old` will be removed
+    except BaseException:  # an interrupt: once more, because what is left in `old` will be removed
         _move_others(old, folder)
         raise
 
 
 def _move_others(old: str, folder: str) -> None:
-    """Give a folder the permissions of the one before, and the files that are not of a SavedModel."""
+    """Copy the permissions of the previous folder, and move its files that do not belong to a SavedModel."""
     shutil.copymode(old, folder)
     for name in os.listdir(old):
         if name not in PARTS:
@@ -178,7 +178,7 @@ def _move_others(old: str, folder: str) -> None:
 
 
 def _put_parts(new: str, folder: str) -> None:
-    """Move a SavedModel part by part; the graph comes last, and goes first."""
+    """Move a SavedModel part by part; the graph is removed first, and added last."""
     if os.path.exists(os.path.join(folder, FILE)):
         os.remove(os.path.join(folder, FILE))
     for name in PARTS:
@@ -189,7 +189,7 @@ def _put_parts(new: str, folder: str) -> None:
 
 
 class Saver:
-    """Collects what a SavedModel holds."""
+    """Collects the content of a SavedModel."""
 
     def __init__(self, obj: Any, signatures: Any, options: SaveOptions) -> None:
         self.tags = ["serve", *[tag for tag in options.extra_tags or () if tag != "serve"]]
@@ -197,7 +197,7 @@ class Saver:
         self.numbers = {id(each.value): i for i, each in enumerate(self.found)}
         self.objects: list[Message] = []
         self.children: list[list[tuple[str, int]]] = [list(each.parts.items()) for each in self.found]
-        self.children[0] = [each for each in self.children[0] if each[0] != "signatures"]  # made anew
+        self.children[0] = [each for each in self.children[0] if each[0] != "signatures"]  # created anew
         self.functions: dict[int, SavedFunction] = {}
         self.library: list[Message] = []
         self.signatures: dict[str, str] = {}
@@ -208,7 +208,7 @@ class Saver:
         self.tables: dict[int, SavedTable] = {}
         self.copies = Copies()
         self.constants: dict[int, tuple[str, Tensor]] = {}
-        self.kept: list[Any] = []  # functions, which are numbered by their ids
+        self.kept: list[Any] = []  # functions, which are identified by their ids
         for each in self.found:
             self.objects.append(self._object(each))
         self._add_tables()
@@ -244,7 +244,7 @@ class Saver:
         return len(self.objects) - 1
 
     def _add_tables(self) -> None:
-        """Add the functions of tables, and the assets that they are made from."""
+        """Add the functions of tables, and the assets that they are initialized from."""
         for table in self.tables.values():
             owner = self.numbers[id(table.table)]
             if table.asset is not None and id(table.asset) not in self.numbers:
@@ -264,12 +264,12 @@ class Saver:
 
     # -- functions ---------------------------------------------------------------------------------------------------
     def _add_functions(self) -> list[Any]:
-        """Add the functions of all objects; those of the root that have an input_signature are returned."""
+        """Add the functions of all objects; return those of the root that have an input_signature."""
         declared = []
         for owner in range(len(self.found)):
             value = self.found[owner].value
             if isinstance(value, SignatureMap) and self.found[owner].path == ("signatures",):
-                continue  # those of a loaded root, which `signatures` chooses from
+                continue  # those of a loaded root, from which `signatures` chooses
             for name, function in _functions_of(value).items():
                 self.children[owner].append((name, self._function_object(function)))
                 if owner == 0 and getattr(function, "input_signature", None) is not None:
@@ -279,7 +279,7 @@ class Saver:
         return declared
 
     def _function_object(self, function: Any) -> int:
-        """The number of a function, or of a concrete one, which is added once."""
+        """The number of the object of a function or a concrete function, which is added once."""
         if id(function) not in self.numbers:
             if isinstance(function, CONCRETE):
                 message = self._bare(self.function(function))
@@ -291,7 +291,7 @@ class Saver:
         return self.numbers[id(function)]
 
     def _bare(self, saved: SavedFunction) -> Message:
-        """A concrete function without a Python function around it: its inputs have names."""
+        """A concrete function without a Python function: its inputs have names."""
         names = getattr(saved.concrete, "keywords", None)
         positional = saved.concrete.positional if names else 0
         if not names:
@@ -301,7 +301,7 @@ class Saver:
         return [(8, [(1, writing.text(saved.name)), *named, (3, positional or None)])]
 
     def _copied(self, concrete: LoadedFunction) -> SavedFunction:
-        """A function of a loaded model: its graph is copied, with what it captures."""
+        """Copy the graph of a function of a loaded model, with its captures."""
         name = self.copies.function(concrete.function.library, concrete.name)
         captured = concrete.captures()
         for gradient in self.copies.gradients:
@@ -318,7 +318,7 @@ class Saver:
                 self.numbers[id(each)] = self._add([(9, [(1, writing.text(self.constants[id(each)][0]))])])
 
     def function(self, concrete: Any) -> SavedFunction:
-        """A concrete function, added to the library once."""
+        """Add a concrete function to the library, once."""
         if id(concrete) not in self.functions and isinstance(concrete, LoadedFunction):
             self.functions[id(concrete)] = self._copied(concrete)
         if id(concrete) not in self.functions and any(shape.rank is None for shape in concrete.declared_shapes):
@@ -328,7 +328,7 @@ class Saver:
             traced, body = exported(concrete, has_assets=any(isinstance(each.value, Asset) for each in self.found))
             check_composites(concrete, traced)
             made, gradients = writing.body_function(name, body)
-            # A copy of a distributed variable is saved as that variable.
+            # The copy of a distributed variable is saved as that variable.
             captured = [*[getattr(v, "container", v) for v in body.variables], *body.objects]
             self._check_tracked(concrete.name, captured)
             self.library += [made, *(each.function for each in gradients)]
@@ -338,9 +338,9 @@ class Saver:
         return self.functions[id(concrete)]
 
     def _for_each_rank(self, concrete: ConcreteFunction) -> SavedFunction:
-        """A function that takes tensors of any rank: a program for each of the first ranks, chosen by a call.
+        """A function for tensors of any rank: one program for each of the lowest ranks, selected by a call.
 
-        Where the code does not run for a rank there is a program for another one, which says that the shape is wrong.
+        If the code fails for a rank, a program for another rank takes its place, which reports that the shape is wrong.
         """
         found: list[SavedFunction] = []
         places: list[int | None] = []
@@ -389,7 +389,9 @@ class Saver:
         self.children[0].append(("signatures", number))
 
     def _wrapper(self, key: str, saved: SavedFunction) -> tuple[str, list[str]]:
-        """A function with named inputs and a dictionary of results around another one: its name, and theirs."""
+        """A function with named inputs and a dictionary of results that calls another one: its
+        name, and their names.
+        """
         concrete = saved.concrete
         specs = named_inputs(key, concrete)
         order = sorted(specs)
@@ -467,7 +469,7 @@ class Saver:
         return [(1, info), (2, graph), *saver, *signatures, *self.assets.file_defs(), (7, objects)]
 
     def _gradient(self, gradient: CopiedGradient, objects: Message) -> Message:
-        """A gradient function; tensors that it captures become objects after all others, as only it refers to them."""
+        """Add a gradient function; tensors that it captures become the last objects, because only it refers to them."""
         bound: Message = []
         for each in gradient.bound:
             if isinstance(each, Captured):
@@ -478,7 +480,7 @@ class Saver:
         return [*bound, (3, gradient.input_signature), (4, gradient.output_signature)]
 
     def _outer_graph(self) -> tuple[list[Message], Message, Message]:
-        """Nodes, signatures and saver with which a session, as servers have one, restores variables and runs."""
+        """Nodes, signatures and saver with which sessions (in servers, for example) restore variables and run."""
         variables = [(f"variable_{i}", each) for i, each in enumerate(self.found) if isinstance(each.value, Variable)]
         handles = {id(each.value): name for name, each in variables}
         nodes = [writing.handle(name, each.value.dtype.as_datatype_enum, each.value.shape) for name, each in variables]
@@ -499,7 +501,7 @@ class Saver:
         return [*nodes, *_saver_nodes(variables)], signatures, _SAVER
 
     def _outer_tables(self, handles: dict[int, str]) -> list[OuterTable]:
-        """Tables for the outer graph; their handles, and the paths of assets, are added to those of variables."""
+        """Tables for the outer graph; adds their handles, and the paths of assets, to those of variables."""
         files = {id(each): self.assets.number(each) for each in self._assets()}
         made = []
         for i, table in enumerate(self.tables.values()):
@@ -553,7 +555,7 @@ class Saver:
 
 
 _RANKS = 6
-"""Functions of unknown ranks are saved for ranks below this one."""
+"""Functions with unknown ranks are saved for all ranks below this one."""
 
 
 def _without_shapes(outputs: Any) -> Any:
@@ -593,7 +595,7 @@ def _saver_nodes(variables: list[tuple[str, Found]]) -> list[Message]:
 
 
 def _fingerprint(data: bytes) -> Message:
-    """A FingerprintDef: numbers that change with the file."""
+    """A FingerprintDef: numbers that depend on the content of the file."""
     digest = hashlib.blake2b(data, digest_size=56).digest()
     numbers = [int.from_bytes(digest[i : i + 8], "little") for i in range(0, 56, 8)]
     uuid = str(numbers[5] << 64 | numbers[6]).encode()
@@ -610,7 +612,7 @@ def _user_object(kind: str) -> Message:
 
 
 def _functions_of(value: Any) -> dict[str, Any]:
-    """The functions of an object by name: attributes, methods of its class, items of a container."""
+    """The functions of an object by name: attributes, methods of its class, elements of a container."""
     if isinstance(value, Variable):
         return {}
     if isinstance(value, (list, tuple, Mapping)):

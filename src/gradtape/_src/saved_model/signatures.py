@@ -1,4 +1,4 @@
-"""Signatures of a SavedModel, to be written: functions with named inputs and a dictionary of results."""
+"""Signatures of a SavedModel: functions with named inputs and a dictionary of results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FUNCTIONS = (Function, BoundFunction, RestoredFunction)
 
 
 def traces(function: Any) -> list[Any]:
-    """The concrete functions of a function; one with an input_signature has one."""
+    """The concrete functions of a function; a function with an input_signature has one."""
     if isinstance(function, RestoredFunction):
         return function.concrete_functions
     if function.input_signature is not None:
@@ -30,7 +30,7 @@ def traces(function: Any) -> list[Any]:
 
 
 def chosen(obj: Any, signatures: Any, declared: list[Any]) -> dict[str, Any]:
-    """The concrete functions that are signatures, by name."""
+    """The concrete functions of signatures, by name."""
     if signatures is None:
         own = getattr(obj, "_default_save_signature", None)  # of a Keras model
         if own is not None:
@@ -43,7 +43,7 @@ def chosen(obj: Any, signatures: Any, declared: list[Any]) -> dict[str, Any]:
 
 
 def _concrete(key: str, function: Any) -> Any:
-    """The concrete function that is a signature."""
+    """The concrete function of a signature."""
     if isinstance(function, CONCRETE):
         return function
     if not isinstance(function, FUNCTIONS):
@@ -61,7 +61,7 @@ def _concrete(key: str, function: Any) -> Any:
 
 
 def _can_be_signature(function: Any) -> bool:
-    """Whether a function has results, and all that it takes and gives are tensors."""
+    """Whether a function has results, and all of its arguments and results are tensors."""
     concrete = traces(function)[0]
     if isinstance(concrete, EagerFunction):
         concrete = exported(concrete)[0]
@@ -73,7 +73,7 @@ def _can_be_signature(function: Any) -> bool:
 
 
 def named_inputs(key: str, concrete: Any) -> dict[str, TensorSpec]:
-    """The inputs of a signature by name, in the order of the function's; those of composite tensors are their parts."""
+    """The inputs of a signature by name, in the order of the function; composite tensors by component."""
     if getattr(concrete, "keywords", None):
         specs = concrete.structured_input_signature[1]
         return {name: specs[name] for name in concrete.keywords}
@@ -91,7 +91,7 @@ def named_inputs(key: str, concrete: Any) -> dict[str, TensorSpec]:
 
 
 def named_outputs(key: str, outputs: Any) -> dict[str, Any]:
-    """The results of a signature by name, in the order of the function's."""
+    """The results of a signature by name, in the order of the function."""
     if isinstance(outputs, dict):
         named = {str(name): outputs[name] for name in sorted(outputs)}
     elif isinstance(outputs, (list, tuple)):
@@ -113,7 +113,7 @@ def named_outputs(key: str, outputs: Any) -> dict[str, Any]:
 
 # -- composite tensors -----------------------------------------------------------------------------------------------
 def as_specs(value: Any) -> Any:
-    """A structure of specs in which ragged and sparse tensors of specs are specs themselves."""
+    """A structure of specs, in which ragged and sparse tensors of specs are replaced by specs."""
     if isinstance(value, (RaggedParts, RaggedTensor)):
         flat, splits = value.flat_values, value.nested_row_splits
         rows = splits[0].shape[0]
@@ -131,7 +131,7 @@ def as_specs(value: Any) -> Any:
 
 
 def check_composites(declared: Any, traced: Any) -> None:
-    """Refuse a trace for one number of rows of a ragged argument that may have any."""
+    """Raise an error for a trace with a fixed number of rows of a ragged argument that may have any number."""
     pair = [nest.flatten(as_specs(each.structured_input_signature)) for each in (declared, traced)]
     for one, other in zip(*pair, strict=True):
         if isinstance(one, (RaggedTensorSpec, SparseTensorSpec)) and one != other:
@@ -145,6 +145,6 @@ def check_composites(declared: Any, traced: Any) -> None:
 
 
 def flat_specs(value: Any) -> list[TensorSpec]:
-    """The specs of all tensors of a structure, in the order in which functions take and give them."""
+    """The specs of all tensors of a structure, in flat order."""
     leaves = [leaf for leaf in nest.flatten(value) if isinstance(leaf, SPECS)]
     return [part for leaf in leaves for part in components(leaf)]

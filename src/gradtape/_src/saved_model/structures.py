@@ -76,7 +76,7 @@ def _type_spec(message: Fields, depth: int) -> Any:
 
 
 def components(spec: Any) -> list[TensorSpec]:
-    """The tensors that a spec stands for: a ragged tensor is its values and its row splits, outermost first."""
+    """The tensors that a spec consists of: for a ragged tensor its values and its row splits, outermost first."""
     if isinstance(spec, RaggedTensorSpec):
         sizes = spec.shape.as_list() if spec.shape.rank is not None else None
         inner = TensorShape(None) if sizes is None else TensorShape([None, *sizes[spec.ragged_rank + 1 :]])

@@ -1,4 +1,4 @@
-"""Messages of a SavedModel, to be written: nodes, functions, ops, structures."""
+"""Write the messages of a SavedModel: nodes, functions, ops, structures."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.variable import StreamState, Variable
 
 RESOURCE = 20
-"""The number of the type of handles."""
+"""The number of the dtype of handles."""
 
 _INT32, _INT64 = 3, 9
 
 STRING = 7
-"""The number of the type of texts."""
+"""The number of the dtype of strings."""
 
 
 def text(value: str) -> bytes:
@@ -42,7 +42,7 @@ def shape_proto(shape: TensorShape) -> Message:
 
 
 def entry(field: int, key: str, value: Any) -> tuple[int, Any]:
-    """An entry of a map."""
+    """An entry of a map field."""
     return field, [(1, text(key)), (2, value)]
 
 
@@ -86,7 +86,7 @@ def function(
     results: dict[str, str],
     controls: list[str],
 ) -> Message:
-    """A FunctionDef; `controls` are nodes that run although no result needs them."""
+    """A FunctionDef; `controls` are nodes that run even if no result needs them."""
     signature: Message = [
         (1, text(name)),
         *((2, each) for each in inputs),
@@ -103,7 +103,7 @@ def function(
 
 
 class _Writer:
-    """Writes a function's steps as nodes."""
+    """Writes the steps of a function as nodes."""
 
     def __init__(self, name: str, body: Body) -> None:
         self.name, self.body = name, body
@@ -115,10 +115,10 @@ class _Writer:
         self.controls: list[str] = []
         self.gradients: list[Gradient] = []
         self.reads: dict[int, str] = {}
-        self.stored: dict[int, str] = {}  # what has the values of variables and states
+        self.stored: dict[int, str] = {}  # the sources of the values of variables and states
 
     def function(self) -> Message:
-        """The FunctionDef: inputs, handles of variables, then those of objects."""
+        """The FunctionDef: inputs, handles of variables, then those of other objects."""
         body = self.body
         for variable in body.variables:
             if any(variable is each for step in body.programs for each in step.exported.variables):
@@ -147,7 +147,7 @@ class _Writer:
         self.stored[id(variable)] = f"{name}:value:0"
 
     def _draw(self, state: StreamState) -> None:
-        """A new state for the stream of a random op: by an op with its seeds, which goes on from call to call."""
+        """A new state for the stream of a random op, from an op with its seeds, which continues from call to call."""
         name = f"stream_{len(self.stored)}"
         bounds = [wrap(np.array(each, np.int64)) for each in (-(2**63), 2**63 - 1)]
         given = [constant(f"{name}_shape", wrap(np.array([3], np.int32)))]
@@ -161,7 +161,7 @@ class _Writer:
         self.stored[id(state)] = f"{name}:output:0"
 
     def _source(self, value: Any) -> str:
-        """The node that gives a value; a constant gets one."""
+        """The node that outputs a value; a node is added for a constant."""
         if isinstance(value, int):
             return self.values[value]
         if isinstance(value, Tensor):
@@ -186,7 +186,7 @@ class _Writer:
                 place += 1
 
     def _attrs(self, step: Op) -> dict[str, Message]:
-        """The attrs of an op: those given, and those that its inputs say."""
+        """The attrs of an op: the given ones, and those that follow from its inputs."""
         spec = definition(step.name)
         found = {
             attr.node_name: attr_of(attr.kind, step.attrs[attr.name]) for attr in spec.attrs if attr.name in step.attrs
@@ -240,7 +240,7 @@ class _Writer:
             self.gradients.append(_gradient(f"{self.name}_{name}", found, found.backward, captured))
 
     def _tied(self, name: str, found: Exported, given: list[str]) -> list[str]:
-        """The results of a program; those that have a gradient go through an op that says which function it is."""
+        """The results of a program; if it has a gradient, they pass through an op that names the gradient function."""
         count = len(found.outputs) - len(found.assigned)
         sources = [f"{name}:output:{i}" for i in range(count)]
         if found.backward is None:
@@ -257,24 +257,24 @@ class _Writer:
 
 
 def _flat(source: str) -> str:
-    """An output of a node with one output argument, as captured tensors are named."""
+    """An output of a node with one output argument, in the form of names of captured tensors."""
     name, _, place = source.split(":")
     return f"{name}:{place}"
 
 
 _TYPES = frozenset({"string", "resource", "variant", "bool", "int32", "int64", "float32", "float64", "uint8"})
-"""Types of inputs that are no attrs."""
+"""Dtypes of inputs that are not attrs."""
 
 
 def handle_type(value: Any) -> int:
-    """The type of what a function takes for an object: a handle, the path of an asset, a constant."""
+    """The dtype in which a function takes an object: a handle, the path of an asset, a constant."""
     if isinstance(value, Tensor):
         return value.dtype.as_datatype_enum
     return STRING if hasattr(value, "asset_path") else RESOURCE
 
 
 def body_function(name: str, body: Body) -> tuple[Message, list[Gradient]]:
-    """A FunctionDef, and the gradients of the programs in it."""
+    """A FunctionDef, and the gradients of its programs."""
     writer = _Writer(name, body)
     return writer.function(), writer.gradients
 
@@ -328,8 +328,8 @@ def _differentiable(values: list[Value]) -> list[int]:
 
 
 class Gradient(NamedTuple):
-    """The gradient of a program in TensorFlow: the type of the op that it belongs to, its function, the tensors of the
-    forward function that it captures, and what it takes and returns.
+    """The gradient of a program in TensorFlow: the type of its op, its function, the tensors of the forward function
+    that the function captures, and its signature.
     """
 
     kind: str
@@ -341,7 +341,7 @@ class Gradient(NamedTuple):
 
 
 def _gradient(of: str, found: Exported, backward: bytes, captured: list[str]) -> Gradient:
-    """The function that TensorFlow calls with cotangents of floating results, and of inputs that are passed on."""
+    """The function that TensorFlow calls with cotangents of floating results, and of inputs that are passed through."""
     count = len(found.outputs) - len(found.assigned)
     floats, passed = _differentiable(found.outputs[:count]), _differentiable(found.inputs)
     taken = [*(found.outputs[i] for i in floats), *(found.inputs[i] for i in passed)]
@@ -362,7 +362,7 @@ def _gradient(of: str, found: Exported, backward: bytes, captured: list[str]) ->
 
 
 def program_op() -> Message:
-    """The OpDef of XlaCallModule, as far as graphs need it."""
+    """The parts of XlaCallModule's OpDef that graphs need."""
     attrs = {
         "version": "int", "module": "string", "Sout": "list(shape)", "Tin": "list(type)", "Tout": "list(type)",
         "platforms": "list(string)",
@@ -379,9 +379,9 @@ def program_op() -> Message:
 def rank_functions(
     name: str, given: list[int], number: int, kinds: list[int], parts: list[tuple[str, list[int]]], types: list[int]
 ) -> list[Message]:
-    """A function that calls another one by the rank of an input, and what it calls: all take the same.
+    """A function that calls one of several functions, with the same arguments, by the rank of an input; and these.
 
-    `parts` are names of functions, and which of the captured objects they take.
+    `parts` are names of functions, and the captured objects that they take.
     """
     inputs = [f"input_{i}" for i in range(len(given))]
     captured = [f"captured_{i}" for i in range(len(kinds))]
@@ -451,7 +451,7 @@ def signature(key: str, specs: dict[str, TensorSpec], outputs: dict[str, TensorS
 
 
 def _output_infos(call_name: str, outputs: dict[str, Any]) -> Message:
-    """The results of a call by name: TensorInfos, with the parts of those that are composite tensors."""
+    """The results of a call by name: TensorInfos, with components for composite tensors."""
     found: Message = []
     place = 0
     for name, spec in outputs.items():

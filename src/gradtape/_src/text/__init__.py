@@ -1,1 +1,1 @@
-"""Texts in NumPy arrays of bytes: hashes, regular expressions, Unicode, numbers as text. None has a derivative."""
+"""Strings in NumPy arrays of bytes: hashes, regular expressions, Unicode, numbers. None of it is differentiable."""

@@ -1,6 +1,6 @@
-"""Hashes of texts, bit for bit those of TensorFlow: FarmHash's Fingerprint64, SipHash-2-4 and a MurmurHash.
+"""Hashes of strings, bit for bit as in TensorFlow: FarmHash's Fingerprint64, SipHash-2-4 and a MurmurHash.
 
-Each function hashes many texts together: every line computes on one uint64 per text, modulo 2**64.
+Each function hashes many strings together: every line computes with one uint64 per string, modulo 2**64.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _33_to_64(texts: Packed, start: ndarray, length: ndarray, word: ndarray) -> 
 
 
 def _weak(texts: Packed, start: ndarray, a: ndarray, b: ndarray) -> Pair:
-    """32 bytes and two seeds as two numbers."""
+    """Hash 32 bytes and two seeds to two numbers."""
     w, x, y, z = (texts.word(start + 8 * i) for i in range(4))
     a = a + w
     b = _rotated(b + a + z, 21)
@@ -172,7 +172,7 @@ def _map(function: Callable[[ndarray], ndarray], state: State) -> State:
 
 
 def _put(state: State, part: State, where: ndarray) -> State:
-    """The state with the texts at some places gone one block further."""
+    """The state, with some strings advanced by one block."""
     x, y, z, v, w = _map(np.copy, state)
     px, py, pz, pv, pw = part
     for whole, new in zip((x, y, z, *v, *w), (px, py, pz, *pv, *pw), strict=True):
@@ -181,7 +181,7 @@ def _put(state: State, part: State, where: ndarray) -> State:
 
 
 def _block(texts: Packed, start: ndarray, state: State, multiplier: Any, nine: Any) -> State:
-    """One step of 64 bytes; the last one has another multiplier, and weighs two numbers by nine."""
+    """One step of 64 bytes; the last one has another multiplier, and multiplies two numbers by nine."""
     x, y, z, v, w = state
     x = _rotated(x + y + v[0] + texts.word(start + 8), 37) * multiplier
     y = _rotated(y + v[1] + texts.word(start + 48), 42) * multiplier
@@ -211,10 +211,10 @@ _BY_KIND: tuple[Callable[[Packed, ndarray, ndarray, ndarray], ndarray], ...] = (
     _33_to_64,
     _over_64,
 )
-"""The hash of texts of some length. They get where the texts are, how long they are, and their first eight bytes."""
+"""Hash functions by length of strings. They get positions, lengths, and the first eight bytes of the strings."""
 
 _KINDS = np.searchsorted(np.array([0, 3, 7, 16, 32, 64]), np.arange(66)).astype(np.uint8)
-"""Which of them it is for each length: 0 for the empty text, the last for all that are longer."""
+"""The index of the hash function for each length: 0 for the empty string, the last one for all longer strings."""
 
 
 # -- MurmurHash ------------------------------------------------------------------------------------------------------
@@ -247,14 +247,14 @@ def murmur64(texts: Sequence[bytes] | Packed) -> ndarray:
 
 
 _LAST_FACTORS = np.array([1] + [_MURMUR] * 7, _u64)
-"""What a hash is multiplied by behind the bytes after the last whole word: only where there are some."""
+"""Factors of the hash after the bytes behind the last whole word: only if there are any."""
 
 _TAILS = (_u64(1) << (np.arange(8, dtype=_u64) * _u64(8))) - _u64(1)
-"""The bits of the first bytes of a word, by how many these are."""
+"""Masks of the first bytes of a word, by their number."""
 
 
 def _words(texts: Packed) -> Iterator[tuple[ndarray, ndarray]]:
-    """The whole words of eight bytes, the first ones first, with the numbers of the texts that have one there."""
+    """The whole words of eight bytes, first ones first, with the numbers of the strings that have one."""
     counts = texts.lengths >> 3
     for i in range(int(counts.max(initial=0))):
         (going,) = (counts > i).nonzero()
@@ -262,7 +262,7 @@ def _words(texts: Packed) -> Iterator[tuple[ndarray, ndarray]]:
 
 
 def _tail(texts: Packed) -> ndarray:
-    """The bytes behind the last whole word, as a number."""
+    """The bytes after the last whole word, as a number."""
     whole = texts.lengths & ~7
     tail = texts.word(texts.starts + whole)
     tail &= _TAILS.take(texts.lengths - whole)
@@ -307,7 +307,7 @@ def _absorb(state: list[ndarray], word: ndarray) -> None:
 
 
 def _round(state: list[ndarray]) -> None:
-    """A round of SipHash, in place."""
+    """One round of SipHash, in place."""
     a, b, c, d = state
     a += b
     c += d

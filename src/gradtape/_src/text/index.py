@@ -1,4 +1,4 @@
-"""Finding many texts among others: short ones as numbers of eight bytes, which NumPy compares."""
+"""Find many strings among others: short ones as eight-byte numbers, which NumPy compares."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LENGTHS = np.array([n << 56 for n in range(8)] + [0], np.uint64)
 
 
 def short_words(texts: Packed) -> tuple[ndarray, ndarray | None]:
-    """A number for each text of up to eight bytes, different for different texts; and which texts are others, if any.
+    """A unique number for each string of up to eight bytes; and the strings that have none, if any.
 
-    A text of up to seven bytes has its length in the last byte. One of eight whose last byte could be a length is an
-    other text.
+    A string of up to seven bytes has its length in the last byte. A string of eight bytes whose last byte could be a
+    length has no number.
     """
     if texts.short is None:
         sizes = np.minimum(texts.lengths, 8)
@@ -58,7 +58,7 @@ class TextIndex:
         return (words * _SPREAD) >> self._shift
 
     def find(self, texts: Packed) -> ndarray:
-        """The place of each text, -1 for a text that is not there."""
+        """The position of each string, -1 for those that are missing."""
         words, others = short_words(texts)
         where = self._first.take(self._hash(words).view(np.int64))
         hit = self._words.take(where) == words

@@ -1,4 +1,4 @@
-"""Numbers as text and text as numbers, as C formats and reads them."""
+"""Format numbers as strings and parse strings as numbers, as in C."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _FLOAT = re.compile(
     re.IGNORECASE,
 )
 _INTEGER = re.compile(rb"[ \t-\r]*[+-]?\d+[ \t-\r]*")
-_HALFWAY = np.uint64(1 << 28)  # of a double between two floats: the bits that a float lacks
+_HALFWAY = np.uint64(1 << 28)  # of a double between two floats: the bits beyond a float's
 _BEYOND_FLOAT = np.uint64((1 << 29) - 1)
 
 
 _FEW = 64
-"""Texts that are read one by one: for so few NumPy does not pay."""
+"""The number of strings up to which they are parsed one by one, because NumPy does not pay off."""
 
 
 class NumberError(ValueError):
-    """A text that is no number."""
+    """A string that is not a number."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(text)
         self.text = text
 
 
-# -- text to numbers -------------------------------------------------------------------------------------------------
+# -- parsing -----------------------------------------------------------------------------------------------------------
 def read_floats(texts: Sequence[bytes] | Packed, dtype: Any) -> ndarray:
     """Numbers of texts, in the nearest value of the dtype.
 
@@ -51,7 +51,7 @@ def read_floats(texts: Sequence[bytes] | Packed, dtype: Any) -> ndarray:
     with float_errors_ignored():
         rounded = numbers.astype(np.float32)
     tied = np.flatnonzero((numbers.view(np.uint64) & _BEYOND_FLOAT) == _HALFWAY)
-    for i in tied.tolist():  # rounded twice: the text decides on which side of the tie the number is
+    for i in tied.tolist():  # rounded twice: the string decides on which side of the tie the number is
         rounded[i] = _nearest_float(rows[i], rounded[i])
     return rounded
 
@@ -93,7 +93,7 @@ def read_integers(texts: Sequence[bytes] | Packed, dtype: Any) -> ndarray:
         and (found := digits.read_integers(packed_form(texts))) is not None
         and found.min() >= info.min
     ):
-        return found.astype(dtype)  # of eight digits at most
+        return found.astype(dtype)  # at most eight digits
     rows = texts.rows if isinstance(texts, Packed) else texts
     try:
         if b"_" in b"".join(rows):
@@ -106,7 +106,7 @@ def read_integers(texts: Sequence[bytes] | Packed, dtype: Any) -> ndarray:
     return np.array(numbers, dtype)
 
 
-# -- numbers to text -------------------------------------------------------------------------------------------------
+# -- formatting --------------------------------------------------------------------------------------------------------
 def write_integers(values: ndarray, flag: str, width: int) -> list[bytes]:
     """Integers in C's format `%d`, with a flag and a width.
 
@@ -131,21 +131,21 @@ def write_floats(values: ndarray, letter: str, flag: str, width: int, precision:
     numbers = values.astype(np.float64)
     found = ((form + "\n") * len(numbers) % tuple(numbers.tolist())).encode().split(b"\n")[:-1]
     plain = f"%{'' if flag == '0' else flag}{wide}s"
-    for i in np.flatnonzero(~np.isfinite(numbers)).tolist():  # never filled with zeros, and NaN has a sign
+    for i in np.flatnonzero(~np.isfinite(numbers)).tolist():  # never padded with zeros, and NaN has a sign
         sign = "-" if np.signbit(numbers[i]) else flag if flag in ("+", " ") else ""
         found[i] = (plain % (sign + ("nan" if np.isnan(numbers[i]) else "inf"))).encode()
     return found
 
 
 def write_complex(values: ndarray, letter: str, flag: str, width: int, precision: int) -> list[bytes]:
-    """Complex numbers, each as a pair of floating point numbers in parentheses."""
+    """Format complex numbers as pairs of floating-point numbers in parentheses."""
     real = write_floats(values.real, letter, flag, width, precision)
     imaginary = write_floats(values.imag, letter, flag, width, precision)
     return [b"(%s,%s)" % pair for pair in zip(real, imaginary, strict=True)]
 
 
 def write_texts(values: Sequence[bytes], flag: str, width: int) -> list[bytes]:
-    """Texts in C's format `%s`."""
+    """Format strings with C's `%s`."""
     if width < 0:
         return list(values)
     return [text.ljust(width) if flag == "-" else text.rjust(width) for text in values]

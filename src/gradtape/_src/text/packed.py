@@ -1,8 +1,8 @@
-"""Many texts as one buffer of bytes, which NumPy can compute on.
+"""Many strings as one buffer of bytes, for computing with NumPy.
 
-A function of texts whose results are parts of its inputs copies nothing: the results are places in the same buffer. A
-tensor of texts has such a buffer once a function needs it, or from the start where a function has made it, and the
-objects of Python for its elements once they are read.
+A function of strings whose results are parts of its inputs copies nothing: the results are positions in the same
+buffer. A string tensor has such a buffer once a function needs it, or from the start if a function has created it; the
+Python objects of its elements are created when they are read.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-_SPARE = bytes(9)  # behind the last text, so that eight bytes can be read anywhere
+_SPARE = bytes(9)  # after the last string, so that eight bytes can be read at any position
 _BETWEEN = b"\0"
 _COPIED = 7
 _LONG = 256
-"""Texts with more bytes than this are joined by Python: NumPy writes all texts in rounds of eight bytes."""
+"""The length from which on Python joins strings: NumPy copies all strings in rounds of eight bytes."""
 
 
 class Packed:
@@ -37,10 +37,10 @@ class Packed:
         data = _BETWEEN.join(texts) + _SPARE
         self.bytes: ndarray = np.frombuffer(data, np.uint8)
         ends = np.flatnonzero(self.bytes[: len(data) - 8] == 0)
-        if len(ends) == len(texts):  # faster than the length of each text
+        if len(ends) == len(texts):  # faster than the length of each string
             self.starts: ndarray = np.concatenate([[0], ends[:-1] + 1])
             self.lengths: ndarray = ends - self.starts
-        else:  # some text has a byte 0
+        else:  # some string contains a zero byte
             self.lengths = np.fromiter(map(len, texts), np.int64, len(texts))
             self.starts = np.cumsum(self.lengths + 1) - self.lengths - 1
         self.is_apart = True
@@ -51,7 +51,7 @@ class Packed:
 
     @staticmethod
     def at(buffer: ndarray, starts: ndarray, lengths: ndarray, is_apart: bool = False) -> Packed:
-        """Texts at these places of a buffer, which has eight bytes behind the last one."""
+        """Strings at these positions of a buffer with eight bytes after the last one."""
         found = Packed.__new__(Packed)
         found.bytes, found.starts, found.lengths, found.is_apart = buffer, starts, lengths, is_apart
         found._words = found._rows = found._is_ascii = found.short = None
@@ -74,19 +74,19 @@ class Packed:
 
     @property
     def ends(self) -> ndarray:
-        """Where each text ends."""
+        """The end of each string."""
         return self.starts + self.lengths
 
     @property
     def is_ascii(self) -> bool:
-        """Whether the buffer has no byte of another character."""
+        """Whether the buffer contains only ASCII characters."""
         if self._is_ascii is None:
             self._is_ascii = bool(self.bytes.max() < 128)
         return self._is_ascii
 
     @property
     def rows(self) -> list[bytes]:
-        """The texts as objects of Python."""
+        """The strings as Python objects."""
         if self._rows is None:
             self._rows = self._unpacked()
         return self._rows
@@ -103,16 +103,16 @@ class Packed:
         return [data[a:b] for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
     def word(self, where: Any) -> ndarray:
-        """The eight bytes at each place, as a number with the first byte lowest."""
+        """The eight bytes at each position as a number, first byte lowest."""
         if self._words is None:
             self._words = _as_words(self.bytes)
         if len(self.bytes) > _COPIED * np.size(where):
             found: ndarray = self._words[where]
             return found
-        return self._words.take(where)  # copies all words first, and reads them faster then
+        return self._words.take(where)  # copies all words first, and then reads them faster
 
     def _is_compact(self) -> bool:
-        """Whether NumPy joins these texts faster than Python."""
+        """Whether NumPy joins these strings faster than Python."""
         return self.is_apart or int(self.lengths.max(initial=0)) <= _LONG
 
     def joined(self, between: bytes, after: ndarray | None = None) -> Packed:
@@ -143,7 +143,7 @@ class Packed:
         return Packed.at(buffer, starts, self.lengths, size == 1 and after is None)
 
     def _apart(self, between: bytes) -> Packed:
-        """With another byte between the texts, where they have one already."""
+        """The strings with another separator byte, if they are separated."""
         places = self.ends[:-1]
         if not len(places) or (self.bytes[places] == between[0]).all():
             return self
@@ -152,10 +152,10 @@ class Packed:
         return Packed.at(buffer, self.starts, self.lengths, True)
 
     def _copy(self, buffer: ndarray, where: ndarray) -> None:
-        """Write the texts to increasing places of a buffer, eight bytes at a time.
+        """Write the strings to increasing positions of a buffer, eight bytes at a time.
 
-        The last bytes of a text bring up to seven others, over the first eight of the texts behind it. So the
-        first eight bytes of all texts are written last, in order.
+        The last bytes of a string are written with up to seven others, over the first eight of the strings after it. So
+        the first eight bytes of all strings are written last, in order.
         """
         words = _as_words(buffer)
         for k in range(8 * (int(self.lengths.max(initial=1) - 1) // 8), 0, -8):
@@ -164,21 +164,21 @@ class Packed:
         words[where] = self.word(self.starts)
 
     def chosen(self, where: ndarray) -> Packed:
-        """Some of the texts."""
+        """Some of the strings."""
         return Packed.at(self.bytes, self.starts[where], self.lengths[where])
 
     def mapped(self, buffer: bytes) -> Packed:
-        """Texts at the same places of another buffer."""
+        """Strings at the same positions of another buffer."""
         return Packed.at(np.frombuffer(buffer, np.uint8), self.starts, self.lengths, self.is_apart)
 
 
 def packed_form(texts: Sequence[bytes] | Packed) -> Packed:
-    """Texts packed, if they are not yet."""
+    """Pack strings unless they are packed."""
     return texts if isinstance(texts, Packed) else Packed(texts)
 
 
 def _as_words(buffer: ndarray) -> ndarray:
-    """Eight bytes from every place of a buffer on, as numbers."""
+    """Eight bytes from every position of a buffer on, as numbers."""
     return np.ndarray((max(0, len(buffer) - 7),), "<u8", buffer, strides=(1,))
 
 

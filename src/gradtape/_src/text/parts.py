@@ -1,4 +1,4 @@
-"""Parts of many texts: places in the buffer that they are packed in."""
+"""Parts of many strings: positions in the buffer that they are packed in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numpy import ndarray
 from gradtape._src.text.packed import Packed
 
 _ROUNDS = 16
-_SPACE, _FIRST, _SPACES = np.uint8(32), np.uint8(9), np.uint8(5)  # the space, and the five from tab to carriage return
+_SPACE, _FIRST, _SPACES = np.uint8(32), np.uint8(9), np.uint8(5)  # the space; tab to carriage return
 
 
 class PositionError(ValueError):
-    """A position behind the end of a text; `index` is the number of the text."""
+    """A position after the end of a string; `index` is the number of the string."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -20,13 +20,13 @@ class PositionError(ValueError):
 
 
 def is_space(data: ndarray) -> ndarray:
-    """Which bytes are whitespace in ASCII."""
+    """Whether each byte is ASCII whitespace."""
     found: ndarray = (data == _SPACE) | (data - _FIRST < _SPACES)
     return found
 
 
 def _resolved(pos: ndarray, count: ndarray, sizes: ndarray) -> tuple[ndarray, ndarray]:
-    """Where parts start and how long they are, in units; a position counts from the end if it is negative."""
+    """The starts and lengths of parts, in units; negative positions count from the end."""
     first = np.where(pos < 0, pos + sizes, pos) if (pos < 0).any() else pos
     bad = (first < 0) | (first > sizes)
     if bad.any():
@@ -46,13 +46,13 @@ def substrings(texts: Packed, pos: ndarray, count: ndarray) -> Packed:
 
 
 def character_counts(texts: Packed) -> ndarray:
-    """How many characters of UTF-8 each text has: the bytes that do not continue one."""
+    """The number of UTF-8 characters of each string: bytes that are not continuation bytes."""
     if texts.is_ascii:
         return texts.lengths
     if not texts.is_apart:
         texts = texts.joined(b"\0")
     begins = (texts.bytes & 0xC0) != 0x80
-    until = np.cumsum(begins, dtype=np.int32)  # the byte behind a text begins a character that is not the text's
+    until = np.cumsum(begins, dtype=np.int32)  # the byte after a string begins a character that does not belong to it
     counts: ndarray = until[texts.ends] - until[texts.starts] - 1 + begins[texts.starts]
     return counts
 
@@ -68,7 +68,7 @@ def characters(texts: Packed, pos: ndarray, count: ndarray) -> Packed:
     if not texts.is_apart:
         texts = texts.joined(b"\0")
     begins = (texts.bytes & 0xC0) != 0x80
-    begins[texts.starts] = True  # the first byte of a text counts, whatever it is
+    begins[texts.starts] = True  # the first byte of a string always counts
     begins[texts.ends] = True
     places = np.flatnonzero(begins)
     counts = np.cumsum(begins, dtype=np.int32)
@@ -135,7 +135,7 @@ def neighbours(texts: Packed, lengths: ndarray, width: int, between: bytes) -> P
     """
     whole = texts.joined(between)
     counts = np.maximum(lengths - width + 1, 0)
-    first = np.cumsum(lengths) - lengths - (np.cumsum(counts) - counts)  # of a row, less that of its n-grams
+    first = np.cumsum(lengths) - lengths - (np.cumsum(counts) - counts)  # of a row, minus that of its n-grams
     chosen = np.arange(counts.sum()) + np.repeat(first, counts)
     starts = whole.starts[chosen]
     return Packed.at(whole.bytes, starts, whole.ends[chosen + (width - 1)] - starts)

@@ -1,8 +1,8 @@
-"""Regular expressions with RE2's syntax and meaning, run by Python's `re`.
+"""Regular expressions with RE2's syntax and semantics, run by Python's `re`.
 
-RE2 has no look-around and no back-references; its classes `\\d`, `\\s`, `\\w` and its word boundaries are of ASCII;
-`$` is the end of the text; a match that is empty is left out where the last match ended. A pattern is translated to
-Python's: for any text, for a text of ASCII, and for many of these in one pass, joined by bytes 0.
+RE2 has no look-around and no back-references; its classes `\\d`, `\\s`, `\\w` and its word boundaries are ASCII only;
+`$` is the end of the string; an empty match at the end of the previous match is skipped. A pattern is translated to
+Python's syntax: for any string, for an ASCII string, and for many of these in one pass, joined by zero bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Range = tuple[int, int]
 
 _LAST = 0x10FFFF
 _JOIN = b"\0"
-_INVALID = (0xD800, 0xDFFF)  # where `surrogateescape` puts bytes that are no UTF-8
+_INVALID = (0xD800, 0xDFFF)  # where `surrogateescape` puts bytes that are not UTF-8
 _NEWLINE = [(10, 10)]
 _DIGIT, _SPACE = [(48, 57)], [(9, 10), (12, 13), (32, 32)]
 _WORD = [(48, 57), (65, 90), (95, 95), (97, 122)]
@@ -50,7 +50,7 @@ _OPERATORS = ".^$*+?{}()|"
 
 
 class PatternError(ValueError):
-    """A pattern that RE2 refuses, in RE2's words."""
+    """A pattern that RE2 rejects, with RE2's message."""
 
 
 def _complement(ranges: Sequence[Range]) -> list[Range]:
@@ -87,9 +87,10 @@ def _unicode_class(name: str) -> list[Range] | None:
 
 
 class _Translator:
-    """Recursive descent over a pattern. Each method returns Python's pattern, and whether it can match nothing.
+    """Recursive descent over a pattern. Each method returns Python's pattern, and whether it can match the empty
+    string.
 
-    The pattern is for texts that are `joined`, for one text of ASCII (`ascii`), or for any text.
+    The pattern is for strings that are `joined`, for one ASCII string (`ascii`), or for any string.
     """
 
     def __init__(self, pattern: str, *, joined: bool = False, ascii: bool = False) -> None:
@@ -146,7 +147,7 @@ class _Translator:
         return self.literal(ord(char)), False
 
     def edge(self, *, start: bool, lines: bool) -> str:
-        """The start or the end of the text, or of a line."""
+        """The start or the end of the string, or of a line."""
         around = "?<!" if start else "?!"
         if self.joined:
             return f"({around}[^\\x00\\n])" if lines else f"({around}[^\\x00])"
@@ -167,7 +168,7 @@ class _Translator:
     def group(self) -> tuple[str, bool]:
         outside = self.flags
         opening = self.opening()
-        if opening is None:  # flags alone, which hold for the rest of the group around them
+        if opening is None:  # only flags, which apply to the rest of the enclosing group
             return "(?:)", True
         inside, empty = self.alternatives()
         if not self.next_is(")"):
@@ -177,7 +178,7 @@ class _Translator:
         return f"{opening}{inside})", empty
 
     def opening(self) -> str | None:
-        """What opens a group, None if it sets flags only."""
+        """The opening of a group, None if it only sets flags."""
         if not self.next_is("(?"):
             self.at, self.groups = self.at + 1, self.groups + 1
             return "("
@@ -224,7 +225,7 @@ class _Translator:
         return (self.of_ranges(found) if found is not None else self.literal(self.code_escape())), False
 
     def class_escape(self) -> list[Range] | None:
-        """The code points of an escape such as `\\d` or `\\pL`, None if the escape is something else."""
+        """The code points of an escape such as `\\d` or `\\pL`, None for other escapes."""
         char = self.pattern[self.at + 1 : self.at + 2]
         if char and char in "dswDSW":
             self.at += 2
@@ -325,7 +326,7 @@ class _Translator:
         return ord(self.pattern[self.at - 1])
 
     def of_ranges(self, ranges: Sequence[Range], *, negated: bool = False) -> str:
-        """A class of code points. None matches a byte that is no UTF-8, or the one between joined texts."""
+        """A class of code points. None matches a byte that is not UTF-8, or the separator of joined strings."""
         last, outside = self.last, self.outside
         if negated:
             kept = [(low, min(high, last)) for low, high in ranges if low <= last] + outside
@@ -365,7 +366,7 @@ class _Translator:
         return f"(?:{text}){count}{'?' if lazy else ''}", empty or zero
 
     def operator(self) -> str:
-        """The repetition operator here, with its `?`, or nothing."""
+        """The repetition operator at this position, with its `?`, or nothing."""
         start, counted = self.at, _REPEAT.match(self.pattern, self.at)
         if self.pattern[start : start + 1] in ("*", "+", "?"):
             self.at += 1
@@ -410,7 +411,7 @@ class Regex:
             self._class, self._has_runs = _Translator(pattern, joined=True).only_class() or (None, False)
 
     def replace(self, texts: Sequence[bytes], rewrite: bytes, everywhere: bool = True) -> list[bytes]:
-        """Replace every match, or the first one of each text; `\\1` in the rewrite is what a group matched."""
+        """Replace every match, or the first one in each string; `\\1` in the rewrite is the match of a group."""
         pieces = self._rewrite_pieces(rewrite, everywhere)
         if pieces is None:
             return list(texts)
@@ -455,7 +456,7 @@ class Regex:
         return np.array([self._text.fullmatch(_text(text)) is not None for text in texts.rows], bool)
 
     def _rewrite_pieces(self, rewrite: bytes, everywhere: bool) -> list[str | int] | None:
-        """The parts of a rewrite: text, and numbers of groups. None means that RE2 replaces nothing."""
+        """The parts of a rewrite: strings, and numbers of groups. None if RE2 replaces nothing."""
         pieces: list[str | int] = []
         text = _text(rewrite)
         at = 0
@@ -469,7 +470,7 @@ class Regex:
                 pieces.append(int(what))
                 if int(what) > self._groups:
                     return None
-            else:  # RE2 stops here, and logs that the rewrite is wrong
+            else:  # RE2 stops here, and logs that the rewrite is invalid
                 return pieces if everywhere else None
         return [*pieces, text[at:]]
 
@@ -483,7 +484,7 @@ class Regex:
                 break
             found.append(text[at : match.start()])
             at = match.start()
-            if match.end() == at == last:  # empty, where the last one ended: go on behind the next character
+            if match.end() == at == last:  # empty, at the end of the previous match: continue after the next character
                 found.append(text[at : at + 1])
                 at += 1
                 continue
@@ -533,7 +534,7 @@ def _truth(members: bytes) -> bytes:
 
 
 def _template(pieces: list[str | int]) -> str:
-    """The parts of a rewrite in Python's form."""
+    """The parts of a rewrite in Python's syntax."""
     return "".join(p.replace("\\", "\\\\") if isinstance(p, str) else f"\\g<{p}>" for p in pieces)
 
 

@@ -1,4 +1,4 @@
-"""The script of each code point, as ICU numbers them: `scripts.txt` has a line for each run of one script."""
+"""The script of each code point, numbered as in ICU: `scripts.txt` has a line for each run of one script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMON = 0x10000
 
 @functools.cache
 def _runs() -> tuple[ndarray, ndarray, list[str]]:
-    """Where each run starts, its number and its name."""
+    """The start, number and name of each run."""
     lines = [line.split() for line in (Path(__file__).parent / "scripts.txt").read_text("ascii").splitlines()]
     starts = np.array([int(start, 16) for start, _, _ in lines], np.int64)
     return starts, np.array([int(number) for _, number, _ in lines], np.int32), [name for _, _, name in lines]
@@ -22,7 +22,7 @@ def _runs() -> tuple[ndarray, ndarray, list[str]]:
 
 @functools.cache
 def _common_scripts() -> ndarray:
-    """The numbers of the first code points, which most texts have, one by one."""
+    """The scripts of the first code points, which most strings consist of, one by one."""
     starts, numbers, _ = _runs()
     found: ndarray = numbers[np.searchsorted(starts, np.arange(_COMMON), "right") - 1]
     return found

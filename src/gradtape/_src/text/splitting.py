@@ -1,4 +1,4 @@
-"""Splitting texts: many of them in one call of C code, which finds the parts, and NumPy, which counts them by text."""
+"""Split many strings in one call of C code, which finds the parts, and NumPy, which counts them for each string."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from numpy import ndarray
 
 _FEW = 64
-"""Texts that are split one by one: for so few NumPy does not pay."""
+"""The number of strings up to which they are split one by one, because NumPy does not pay off."""
 
 Parts = tuple[list[bytes], ndarray]
-"""All parts in order, and how many each text has."""
+"""All parts in order, and the number of parts of each string."""
 
 
 def split(texts: Sequence[bytes], separator: bytes, most: int) -> Parts:
@@ -36,7 +36,7 @@ def _split_each(texts: Sequence[bytes], separator: bytes, most: int) -> list[lis
     if most < 0:
         return list(map(bytes.split, texts))
     rows = [text.split(None, most) for text in texts]
-    return [[*row, b""] if len(row) == most else row for row in rows]  # what is left behind the last part, though empty
+    return [[*row, b""] if len(row) == most else row for row in rows]  # the rest, even if it is empty
 
 
 def _split_together(texts: Sequence[bytes], separator: bytes) -> Parts:

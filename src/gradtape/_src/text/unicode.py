@@ -1,4 +1,4 @@
-"""Texts as Unicode code points, and back. Python's codecs know the encodings; ICU's names for them are mapped."""
+"""Convert strings to Unicode code points, and back, with Python's codecs under ICU's names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from gradtape._src.text.packed import Packed
 
-_PYTHON_NAMES = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}  # without a byte order mark, the big end comes first
+_PYTHON_NAMES = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}  # big-endian without a byte order mark
 _MARKS = {
     "utf-16": ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")),
     "utf-32": ((codecs.BOM_UTF32_LE, "utf-32-le"), (codecs.BOM_UTF32_BE, "utf-32-be")),
@@ -21,11 +21,11 @@ OUTPUT_ENCODINGS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "ut
 
 
 class UnknownEncodingError(LookupError):
-    """An encoding that there is no codec for."""
+    """An encoding without a codec."""
 
 
 class MalformedError(ValueError):
-    """Bytes that are not text in the encoding, where they must be."""
+    """Bytes that are invalid in the encoding, where they must be valid."""
 
 
 def codec(encoding: str) -> str:
@@ -49,7 +49,9 @@ def is_utf8(encoding: str) -> bool:
 
 
 class Decoded:
-    """The code points of texts, end to end, with the byte where each one starts; `counts` has how many a text has."""
+    """The concatenated code points of strings, with the byte offset of each; `counts` are the
+    lengths of the strings.
+    """
 
     __slots__ = ("codes", "counts", "is_changed", "offsets")
 
@@ -57,7 +59,7 @@ class Decoded:
         self.codes, self.counts, self.offsets, self.is_changed = codes, counts, offsets, is_changed
 
     def replace(self, errors: str, replacement: int, control_characters: bool) -> Decoded:
-        """With malformed input, and control characters with `control_characters`, replaced, left out or refused."""
+        """Replace, drop or reject malformed input and, with `control_characters`, control characters."""
         bad = self.codes == _MALFORMED
         if errors == "strict" and bad.any():
             raise MalformedError
@@ -85,7 +87,7 @@ def decode(texts: Sequence[bytes], encoding: str) -> Decoded:
 
 
 def _decode_utf8(texts: Sequence[bytes]) -> Decoded | None:
-    """All texts in one step, None if one of them is malformed."""
+    """Decode all strings in one step; None if one of them is malformed."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     starts = np.cumsum(lengths) - lengths
     whole = b"".join(texts)
@@ -119,7 +121,7 @@ def _decode_each(texts: Sequence[bytes], name: str) -> Decoded:
 
 
 def _byte_order(text: bytes, name: str) -> tuple[int, str]:
-    """Where a text starts behind its byte order mark, and its codec."""
+    """The start of a string after its byte order mark, and its codec."""
     for mark, own in _MARKS.get(name, ()):
         if text.startswith(mark):
             return len(mark), own
@@ -127,7 +129,7 @@ def _byte_order(text: bytes, name: str) -> tuple[int, str]:
 
 
 def _decode_on(text: bytes, start: int, name: str, codes: list[int], offsets: list[int]) -> int:
-    """Decode up to the next malformed piece, and behind it; returns where to go on."""
+    """Decode up to and including the next malformed piece; return the position to continue from."""
     try:
         part, end, malformed = codecs.decode(text[start:], name), len(text), None
     except UnicodeDecodeError as error:
@@ -144,7 +146,7 @@ def _decode_on(text: bytes, start: int, name: str, codes: list[int], offsets: li
 
 
 def is_valid(codes: ndarray) -> ndarray:
-    """Whether numbers are code points that can be written."""
+    """Whether numbers are valid code points."""
     low, high = _SURROGATES
     return (codes >= 0) & (codes <= _LAST) & ((codes < low) | (codes > high))
 
@@ -187,7 +189,7 @@ def reencode(texts: Packed, encoding: str) -> Packed | None:
 
 
 def encode_each(codes: ndarray, encoding: str) -> ndarray:
-    """Each code point as a text of its own."""
+    """Encode each code point as a separate string."""
     distinct, which = np.unique(codes, return_inverse=True)
     found = np.empty(len(distinct), object)
     found[:] = encode(distinct, [1] * len(distinct), encoding)
