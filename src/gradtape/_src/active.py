@@ -1,6 +1,6 @@
-"""The stack of active recorders: ops, variables and tensors look at it to see what is recording.
+"""The stack of active recorders, which ops, variables and tensors notify.
 
-It stands below all of them; `core/tape.py` says what a recorder is, and starts and stops them.
+This is a layer below all of them; `core/tape.py` defines recorders, and starts and stops them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ active_stack: Callable[[], Stack] = active.get
 
 
 def report_escape(event: str, uid: int, other: int = 0) -> None:
-    """Tell every active recorder that a value went where no op is recorded: see `Observer.on_escape`."""
+    """Notify every active recorder that a value leaves the recorded ops: see `Observer.on_escape`."""
     stack = active_stack()
     while stack is not None:
         _, _, recorder, stack = stack

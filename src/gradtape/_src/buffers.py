@@ -1,7 +1,7 @@
 """The buffer protocol, `memoryview(tensor)` and `np.frombuffer(tensor)`, for classes with a method `__buffer__`.
 
-Python calls that method from 3.12 on. Before, only classes written in C have buffers: the place in the class that such
-a class fills in is filled in here, with a function that calls the class's method `_exported`.
+Python calls that method from 3.12 on. Before, only classes written in C have buffers. For older versions, this fills
+the slot of the type that C code would fill, with a function that calls the class's method `_exported`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ReleaseBuffer = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_void_p)
 
 
 def exports_buffers(kind: type[T]) -> type[T]:
-    """Decorate a class for a Python that does not know of `__buffer__`: `_exported` returns what has the buffer."""
+    """Decorate a class for a Python without `__buffer__`: `_exported` returns the object with the buffer."""
     if sys.version_info < (3, 12) and sys.implementation.name == "cpython":
         _fill_in(kind)
     return kind
@@ -29,29 +29,29 @@ def exports_buffers(kind: type[T]) -> type[T]:
 def _fill_in(kind: type) -> None:
     place = ctypes.c_void_p.from_address(id(kind) + _AS_BUFFER).value
     size: int = type.__dict__["__basicsize__"].__get__(type)
-    if place is None or not id(kind) < place < id(kind) + size:  # not the layout that is known
+    if place is None or not id(kind) < place < id(kind) + size:  # an unknown layout
         return
     slots = (ctypes.c_void_p * 2).from_address(place)  # bf_getbuffer, bf_releasebuffer
     if slots[0] is None and slots[1] is None:
         for i, function in enumerate((_get_buffer, _release_buffer)):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))  # it lives as long as the process
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))  # kept as long as the process runs
             slots[i] = ctypes.cast(function, ctypes.c_void_p)
 
 
 @_GetBuffer  # type: ignore[untyped-decorator]
 def _get_buffer(exporter: Any, view: int, flags: int) -> int:
-    """Let the object that the method returns fill in the request: it is the one that releases it."""
+    """Forward the request to the object that the method returns, which also releases the buffer."""
     try:
         return _request(exporter._exported(), view, flags)
-    except BaseException:  # nothing that is raised here reaches the caller
+    except BaseException:  # exceptions raised here do not reach the caller
         return _Failure(-1)
 
 
 class _Failure(int):
     """-1, with which Python's TypeError for a bad argument is raised; without an error it would be a SystemError.
 
-    What runs in this module has ended when the caller sees an error, and so has not raised it: the function in C that
-    does is called after that, when the number is deleted, and a capsule with it.
+    An error raised by this module's Python code is lost before the caller sees it. The C function that raises this one
+    is called later, when the number is deleted, and a capsule with it.
     """
 
     def __init__(self, value: int) -> None:
@@ -60,7 +60,7 @@ class _Failure(int):
 
 @_ReleaseBuffer  # type: ignore[untyped-decorator]
 def _release_buffer(exporter: Any, view: int) -> None:
-    """Never called. That it is there tells NumPy that a buffer ends with its memoryview, not with the exporter."""
+    """Never called. Its presence tells NumPy that a buffer ends with its memoryview, not with the exporter."""
 
 
 _request = ctypes.pythonapi.PyObject_GetBuffer

@@ -1,4 +1,4 @@
-"""Where the user's code is: the line that called the library, and warnings that appear once for each such line."""
+"""The user's code: the line that called the library, and warnings that appear once for each such line."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from logging import Logger
 
 Line = tuple[str, int]
-"""A file, and the number of a line in it."""
+"""A file and a line number."""
 
 UNKNOWN: Line = ("an unknown file", 0)
-"""Where no line of the user's is on the stack."""
+"""Used if there is no line of user code on the stack."""
 
 _SRC = os.path.dirname(__file__) + os.sep
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _LIBRARY = (os.path.dirname(os.path.dirname(__file__)) + os.sep, _NUMPY, contextlib.__file__, "<rule of ")
-"""How the file names of library code begin; the last one is what `core/fast/calls.py` compiles."""
+"""Prefixes of the file names of library code; the last one is that of code compiled by `core/fast/calls.py`."""
 
 _READERS = (*[_SRC + name for name in ("active.py", "buffers.py", "tensor.py", "variable", "autodiff")], _NUMPY)
-"""Code through which a user's program looks at a value: between it and the event no other code of the library runs."""
+"""Library code that user code calls to read a value: no other library code runs between it and the event."""
 
 _BRANCHES = {
     "bool()": os.path.join(_SRC, "tf", "control_flow"),
     ".numpy()": os.path.join(_SRC, "tf", "python_functions"),
 }
-"""Where the library looks at a value because the program says so: tf.cond, tf.numpy_function."""
+"""Where the library reads a value because the program says so: tf.cond, tf.numpy_function."""
 
 _warnings: dict[tuple[str, str, int], int] = {}
 
 hidden: list[str] = []
-"""How the file names of other libraries begin (Keras) whose lines stand for those of the program that calls them."""
+"""Prefixes of file names of other libraries (Keras) whose frames are skipped in favor of their callers'."""
 
 scope_finders: list[Callable[[], str]] = []
 """Functions that return the open scope of some kind, or an empty string."""
@@ -58,13 +58,13 @@ def user_frame() -> FrameType | None:
 
 
 def user_line() -> Line | None:
-    """The line of the user's code that runs, if there is one."""
+    """The current line of the user's code, if there is one."""
     frame = user_frame()
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def line_of_escape(event: str) -> Line | None:
-    """The user's line that looks at a value; None where the library itself looks at it."""
+    """The user's line that reads a value; None if the library itself reads it."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -92,7 +92,7 @@ def shown_line(where: Line | None) -> str:
 
 
 def _cell_of(file: str) -> str | None:
-    """The number of the cell that IPython compiled under this file name; None for other files."""
+    """The number of the cell that IPython compiled with this file name; None for other files."""
     notebook = sys.modules.get("IPython")
     shell = None if notebook is None else notebook.get_ipython()
     name = getattr(getattr(shell, "compile", None), "format_code_name", None)
@@ -103,12 +103,12 @@ def _cell_of(file: str) -> str | None:
 
 
 def scope() -> str:
-    """The open scopes that name what runs here: layers of Keras, `tf.name_scope`."""
+    """The current scopes: Keras layers and `tf.name_scope`."""
     return "/".join(filter(None, (finder() for finder in scope_finders)))
 
 
 def warn_per_call_site(message: str, *args: Any, most: int) -> None:
-    """Log a warning, at most so many times for one line of the user's code."""
+    """Log a warning, at most `most` times for each line of the user's code."""
     key = (message, *(user_line() or ("", 0)))
     _warnings[key] = _warnings.get(key, 0) + 1
     if _warnings[key] <= most:

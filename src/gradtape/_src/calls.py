@@ -1,4 +1,4 @@
-"""The calls of primitives by name, for modules below the ops that need one: `calls["stack"](x, y, axis=0)`.
+"""The calls of primitives by name, for modules below the ops: `calls["stack"](x, y, axis=0)`.
 
 `core/dispatch.py` adds each primitive when it is declared.
 """

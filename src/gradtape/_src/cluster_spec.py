@@ -9,7 +9,7 @@ from typing import Any
 
 
 def tf_config() -> dict[str, Any]:
-    """What the environment variable TF_CONFIG says: the cluster, and the task that this process is."""
+    """The content of the environment variable TF_CONFIG: the cluster, and the task of this process."""
     text = os.environ.get("TF_CONFIG") or "{}"
     form = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
     try:

@@ -1,8 +1,7 @@
-"""Compiled programs on disk: a script does not compile again what an earlier run of it compiled.
+"""Compiled programs on disk: a script does not compile again what an earlier run has compiled.
 
-The files are JAX's. They are in the user's cache folder, in a folder of their own for each kind of processor, because
-XLA compiles for the instructions that a processor has. The environment variable GRADTAPE_CACHE names another folder, or
-is "off".
+The files are JAX's. They are in the user's cache folder, with a subfolder for each kind of CPU, because XLA compiles
+for the instructions of a CPU. The environment variable GRADTAPE_CACHE names another folder, or is "off".
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 LIMIT = 2**30
-"""Bytes: when the folder has more at the start of a process, the files that were used longest ago are removed."""
+"""The size in bytes to which the folder is reduced when a process starts; least recently used files are removed."""
 
 _MIN_SECONDS = 0.3
 """Programs that compile faster than this are not stored."""
 
 
 def default_folder() -> Path | None:
-    """The folder of this user and this kind of processor; None where nothing is to be stored."""
+    """The folder of this user and this kind of CPU; None if nothing is to be stored."""
     chosen = os.environ.get("GRADTAPE_CACHE", "")
     if chosen.lower() in ("off", "0", "none"):
         return None
@@ -38,7 +37,7 @@ def _user_cache() -> Path:
 
 
 def _processor() -> str:
-    """A name for the instructions that this processor has."""
+    """A name for the instruction set of this CPU."""
     facts = [platform.machine(), platform.processor()]
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
@@ -49,7 +48,7 @@ def _processor() -> str:
 
 
 def store_in(folder: Path | str | None, settings: Any, min_seconds: float) -> None:
-    """Tell JAX where to store programs, and from which compile time on; `settings` is `jax.config`."""
+    """Tell JAX where to store programs, from which compile time on; `settings` is `jax.config`."""
     settings.update("jax_compilation_cache_dir", None if folder is None else os.fspath(Path(folder).expanduser()))
     if folder is not None:
         settings.update("jax_persistent_cache_min_compile_time_secs", min_seconds)
@@ -57,7 +56,7 @@ def store_in(folder: Path | str | None, settings: Any, min_seconds: float) -> No
 
 
 def use_default(settings: Any) -> None:
-    """Store programs in the default folder, unless the user told JAX where to, or the folder cannot be written."""
+    """Store programs in the default folder, unless the user has set one in JAX, or the folder is not writable."""
     folder = default_folder()
     if folder is None or settings.jax_compilation_cache_dir:
         return
@@ -66,13 +65,13 @@ def use_default(settings: Any) -> None:
         if not os.access(folder, os.W_OK):
             return
         trim(folder)
-    except (OSError, RuntimeError):  # RuntimeError: no home folder is known
+    except (OSError, RuntimeError):  # RuntimeError: the home folder is unknown
         return
     store_in(folder, settings, _MIN_SECONDS)
 
 
 def trim(folder: Path, limit: int = LIMIT) -> None:
-    """Remove the files that were used longest ago, until the others are within the limit."""
+    """Remove the least recently used files, until the others are within the limit."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:

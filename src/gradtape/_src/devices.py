@@ -1,11 +1,11 @@
-"""Devices and engines: where new arrays are put, and what happens if an op has arrays of two devices.
+"""Devices and engines: the device of new arrays, and ops with operands on two devices.
 
-The processor is NumPy's, unless the default engine is XLA; everything else is JAX's. A device is chosen for a `with`
-block, for one thread or task at a time; new arrays go there, and ops run where their inputs are. Outside of such blocks
-new floating-point arrays go to the first GPU or TPU, if there is one; integers, booleans and text stay with NumPy, as
+The CPU is NumPy's, unless the default engine is XLA; everything else is JAX's. A device is chosen for a `with` block,
+for one thread or task at a time; new arrays go there, and ops run where their inputs are. Outside of such blocks, new
+floating-point arrays go to the first GPU or TPU, if there is one; integers, booleans and strings stay with NumPy, as
 TensorFlow keeps int32 on the host. JAX is imported when a device needs it.
 
-This stands below tensors: it moves them by the primitive `transfer`, which tapes record.
+This is a layer below tensors: it moves them with the primitive `transfer`, which tapes record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Device(NamedTuple):
-    """A device by TensorFlow's words for it."""
+    """A device, in TensorFlow's terms."""
 
     kind: str
     number: int
@@ -46,7 +46,7 @@ class Device(NamedTuple):
 CPU = Device("CPU", 0)
 _BACKENDS = {"CPU": "cpu", "GPU": "gpu", "TPU": "tpu"}
 _SPEC = r"(/?job:(?P<job>\w+))?(/?replica:\d+)?(/?task:\d+)?/?(device:)?((?P<kind>[a-z_]+)(:(?P<index>\d+|\*))?)?"
-"""A device spec. `re` compiles it at its first use, which takes 1 ms (benchmark `import`), and keeps it."""
+"""A device spec. `re` compiles it on first use, which takes 1 ms (benchmark `import`), and caches it."""
 
 
 def parse(spec: str) -> Device | None:
@@ -64,21 +64,21 @@ def parse(spec: str) -> Device | None:
     return Device(found["kind"].upper(), int(index) if index and index != "*" else 0)
 
 
-# -- what there is ---------------------------------------------------------------------------------------------------
+# -- available devices -----------------------------------------------------------------------------------------------
 _hidden: set[str] = set()
-"""Names of the physical devices that were made invisible."""
+"""Names of physical devices that are invisible."""
 
 _cpu_count: list[int] = []
-"""The number of logical CPUs that was set, if any."""
+"""The number of logical CPUs, if it was set."""
 
 
 def has_jax() -> bool:
-    """Whether JAX is installed; it is not imported to find out."""
+    """Whether JAX is installed. Does not import it."""
     return importlib.util.find_spec("jax") is not None
 
 
 def jax_devices(kind: str, everywhere: bool = False) -> list[Any]:
-    """JAX's devices of one kind, of this process or of all; none where there is no JAX. Starts JAX."""
+    """JAX's devices of one kind, of this process or of all; none without JAX. Initializes JAX."""
     if kind not in _BACKENDS or not has_jax():
         return []
     configure()
@@ -86,12 +86,12 @@ def jax_devices(kind: str, everywhere: bool = False) -> list[Any]:
 
     try:
         return list((jax.devices if everywhere else jax.local_devices)(backend=_BACKENDS[kind]))
-    except RuntimeError:  # JAX's way to say that there is none
+    except RuntimeError:  # raised if there is none
         return []
 
 
 def logical_devices(kind: str | None = None) -> list[Device]:
-    """The devices that ops can be put on. Only for the processor alone JAX is not started."""
+    """The devices for ops. For kind "CPU", JAX is not initialized."""
     if kind == "CPU" and "jax" not in sys.modules:
         return [Device("CPU", i) for i in range(cpu_count() or 1)]
     count = len(jax_devices("CPU")) or cpu_count() or 1
@@ -107,7 +107,7 @@ def logical_devices(kind: str | None = None) -> list[Device]:
 
 
 def hide(names: set[str], kind: str | None) -> None:
-    """Make physical devices of a kind (None: of every kind) invisible, and all others of it visible."""
+    """Make physical devices of a kind (None: of every kind) invisible, and all others of that kind visible."""
     kept = {name for name in _hidden if kind is not None and f":{kind}:" not in name}
     _hidden.clear()
     _hidden.update(kept | names)
@@ -119,7 +119,7 @@ def hidden() -> set[str]:
 
 
 def split_cpu(count: int) -> None:
-    """Let the processor appear as several devices; with JAX, only before it has started."""
+    """Divide the CPU into several logical devices; with JAX, only before it is initialized."""
     if count == (cpu_count() or 1):
         return
     if not has_jax():  # NumPy computes for all of them
@@ -136,7 +136,7 @@ def split_cpu(count: int) -> None:
 
 
 def cpu_count() -> int | None:
-    """The number of logical CPUs that was set, or None."""
+    """The number of logical CPUs, if it was set, or None."""
     return _cpu_count[0] if _cpu_count else None
 
 
@@ -146,16 +146,16 @@ chosen_device: ContextVar[Any] = ContextVar("gradtape_device", default=_NOT_CHOS
 """A JAX device, or None for NumPy."""
 
 logical_cpu: ContextVar[int] = ContextVar("gradtape_logical_cpu", default=0)
-"""The logical CPU whose work NumPy does. They share the memory of the processor: only the names of devices differ."""
+"""The current logical CPU. All of them use NumPy and host memory, and differ only in name."""
 
 _UNDECIDED = object()
-_default_target: Any = None  # _UNDECIDED: where an accelerator is likely, until the first array is placed
+_default_target: Any = None  # _UNDECIDED: there may be an accelerator, and no array was placed yet
 _soft_placement = True
 _engine = "numpy"
 
 
 def _may_have_accelerator() -> bool:
-    """Whether JAX may find a GPU or TPU, or another default was set; nothing is imported to find out."""
+    """Whether JAX may find a GPU or TPU, or another default was set. Imports nothing."""
     named = os.environ.get("GRADTAPE_DEVICE")
     if named is not None:
         return (parse(named) or CPU) != CPU
@@ -165,7 +165,7 @@ def _may_have_accelerator() -> bool:
 
 
 def _decided() -> Any:
-    """The device of new arrays where none is chosen: what GRADTAPE_DEVICE names, or the first accelerator."""
+    """The default device of new arrays: the one that GRADTAPE_DEVICE names, or the first accelerator."""
     global _default_target
     named = os.environ.get("GRADTAPE_DEVICE")
     if named is not None:
@@ -187,17 +187,19 @@ def _forget_default() -> None:
 
 
 def default_device() -> Device:
-    """Where new floating-point tensors go outside of every `tf.device`; starts JAX if there may be an accelerator."""
+    """The device of new floating-point tensors outside of `tf.device`; initializes JAX if there may
+    be an accelerator.
+    """
     target = _decided() if _default_target is _UNDECIDED else _default_target
     return CPU if target is None else _device_behind(target)
 
 
 sharded_meshes: dict[Any, Any] = {}
-"""Meshes of JAX's that tensors of `tf.experimental.dtensor` are on, and what these are there."""
+"""JAX meshes with tensors of `tf.experimental.dtensor`, and the corresponding meshes there."""
 
 
 def register_mesh(jax_mesh: Any, mesh: Any) -> None:
-    """Let tensors be divided over a mesh."""
+    """Allow tensors to be sharded over a mesh."""
     sharded_meshes[jax_mesh] = mesh
     use_several()
 
@@ -208,7 +210,7 @@ def mesh_of(array: Any) -> Any:
 
 
 def require_one_mesh(op: str, arrays: Any) -> None:
-    """Raise TensorFlow's error where arrays are on different meshes. No lazy array is computed to find out."""
+    """Raise TensorFlow's error for arrays on different meshes. Lazy arrays are not computed."""
     there = [bare for array in arrays if not _is_pending(bare := _bare(array))]
     found = [mesh for array in there if (mesh := mesh_of(array)) is not None]
     if any(mesh != found[0] for mesh in found):
@@ -223,12 +225,12 @@ def require_one_mesh(op: str, arrays: Any) -> None:
 
 
 def use_several() -> None:
-    """From now on inputs of ops and programs are brought together: there are arrays on several devices."""
+    """From now on move inputs of ops and programs to a common device: there are arrays on several devices."""
     placement.places = placement.several = True
 
 
 def readable(array: Any) -> Any:
-    """An array of the XLA engine for NumPy; an error for a part of a tensor that is divided over a mesh."""
+    """An XLA array for NumPy; raises an error for a shard of a tensor on a mesh."""
     if sharded_meshes and not array.is_fully_replicated and mesh_of(array) is not None:
         raise errors.UnimplementedError(
             None,
@@ -237,7 +239,7 @@ def readable(array: Any) -> Any:
             f"The tensor has the shape {tuple(array.shape)} and is divided over {array.sharding.spec}: use "
             "dtensor.relayout(x, dtensor.Layout.replicated(mesh, rank)) first, or dtensor.unpack(x).",
         )
-    # What is divided over processes the others read, too; a lazy array is of this one alone.
+    # Other processes read sharded arrays as well; a lazy array belongs to this one.
     if not getattr(array, "is_fully_addressable", True) and not array.is_fully_replicated:
         from jax.experimental import multihost_utils
 
@@ -255,7 +257,7 @@ def soft_placement() -> bool:
 
 
 def jax_device(device: Device) -> Any:
-    """The JAX device behind a device, None for NumPy; TensorFlow's error for one that is not there."""
+    """The JAX device of a device, None for NumPy; raises TensorFlow's error if it does not exist."""
     if device == CPU and _engine == "numpy":
         return None
     if device.kind == "CPU" and device.number < (cpu_count() or 1) and not has_jax():
@@ -285,7 +287,7 @@ def jax_device(device: Device) -> Any:
 
 
 def find(device: Device) -> Any:
-    """The JAX device behind a device, or, where soft placement allows it, the processor in the place of none."""
+    """The JAX device of a device, or the CPU if it does not exist and soft placement is enabled."""
     try:
         return jax_device(device)
     except errors.InvalidArgumentError:
@@ -295,7 +297,7 @@ def find(device: Device) -> Any:
 
 
 class device_scope(setting[Any]):
-    """Where new tensors are put, for the block. None takes back what blocks around it said."""
+    """Context that sets the device of new tensors. None overrides the blocks around it."""
 
     def __init__(self, device_name: Any) -> None:
         if callable(device_name):
@@ -307,19 +309,19 @@ class device_scope(setting[Any]):
         super().__init__(chosen_device, _NOT_CHOSEN)
 
     def __enter__(self) -> None:
-        # As in TensorFlow, another object is refused when it is entered.
+        # As in TensorFlow, other objects are rejected when it is entered.
         if self._given_name is not None and not isinstance(self._given_name, str):
             raise ValueError(f"Expected device name argument to be a string, None or DeviceSpec: {self._given_name!r}.")
         if self._device is not None:
             self._value = find(self._device)
             _install(self._value)
-        elif self._given_name is not None:  # a name without a device changes nothing
+        elif self._given_name is not None:  # a name without a device has no effect
             self._value = chosen_device.get()
         super().__enter__()
 
 
 def set_engine(name: str) -> None:
-    """Choose what tensors on the processor are made of: "numpy" or "xla"."""
+    """Choose the engine for tensors on the CPU: "numpy" or "xla"."""
     global _engine, _default_target
     if name not in ("numpy", "xla"):
         raise ValueError(f"Unknown engine: {name!r}. Use 'numpy' or 'xla'.")
@@ -338,23 +340,23 @@ def get_engine() -> str:
     return _engine
 
 
-# -- placing ---------------------------------------------------------------------------------------------------------
+# -- placement -------------------------------------------------------------------------------------------------------
 class _Placement:
-    """What the hot path looks at: whether arrays have to be placed, or inputs brought together, at all."""
+    """Flags for the hot path: whether arrays have to be placed, or moved to a common device, at all."""
 
     __slots__ = ("lazy", "places", "several")
 
     def __init__(self) -> None:
         self.places = False  # whether new arrays may belong on a JAX device, or are lazy
-        self.several = False  # whether there may be arrays on two devices
-        self.lazy = False  # whether new arrays on the processor are lazy
+        self.several = False  # whether there may be arrays on several devices
+        self.lazy = False  # whether new arrays on the CPU are lazy
 
 
 placement = _Placement()
 
 
 def _install(target: Any) -> None:
-    """From now on new arrays are placed, and inputs brought together if there is a second device."""
+    """From now on place new arrays, and move inputs to a common device if there is a second one."""
     if target is not None:
         placement.places = True
         if target.platform != "cpu" or target.id:
@@ -362,7 +364,7 @@ def _install(target: Any) -> None:
 
 
 def chosen() -> Any:
-    """Where new arrays go: a JAX device, or None for NumPy."""
+    """The device of new arrays: a JAX device, or None for NumPy."""
     target = chosen_device.get()
     if target is _NOT_CHOSEN:
         target = _default_target
@@ -372,9 +374,9 @@ def chosen() -> Any:
 
 
 def place(value: Any) -> Any:
-    """A NumPy array on the device that is chosen. Text stays where it is, and so do constants of a compiled program.
+    """Move a NumPy array to the chosen device. Strings are not moved, nor are constants of a compiled program.
 
-    Where no device is chosen, integers and booleans stay on the host too.
+    Without a chosen device, integers and booleans also stay on the host.
     """
     kind = value.dtype.kind
     if kind in "iub" and _engine == "numpy" and chosen_device.get() is _NOT_CHOSEN:
@@ -390,14 +392,14 @@ def place(value: Any) -> Any:
 
 
 def is_jax_array(value: Any) -> bool:
-    """Whether this is an array of JAX with values: in a user's own jax.jit there are none."""
+    """Whether this is a JAX array with values, which arrays in a user's own jax.jit do not have."""
     jax: Any = sys.modules.get("jax")
-    kind = getattr(jax, "Array", None)  # None also while another thread imports JAX: there are no arrays yet
+    kind = getattr(jax, "Array", None)  # None also while another thread imports JAX
     return kind is not None and isinstance(value, kind) and not isinstance(value, jax.core.Tracer)
 
 
 def place_result(value: Any) -> Any:
-    """What an engine other than NumPy's has computed: lazy, if new arrays on its device are."""
+    """Make the result of an engine other than NumPy lazy, if new arrays on its device are."""
     if _graph_mode == "off" or type(value) is _lazy.kind or not is_jax_array(value):
         return value
     found = value.devices()
@@ -409,7 +411,9 @@ GRAPH_MODES = ("accelerators", "auto", "off")
 
 
 class _Lazy:
-    """What `arrays/lazy` registers: the class of lazy arrays, and what makes one of an array and its device."""
+    """What `arrays/lazy` registers: the class of lazy arrays, and a function that makes one from an
+    array and a device.
+    """
 
     kind: Any = None
     make: Any = None
@@ -419,7 +423,7 @@ _lazy = _Lazy()
 
 
 def _is_pending(array: Any) -> bool:
-    """Whether it is a lazy array without a value."""
+    """Whether this is a lazy array without a value."""
     return type(array) is _lazy.kind and array.value is None
 
 
@@ -427,12 +431,12 @@ _graph_mode = "accelerators"
 
 
 def register_lazy_arrays(kind: type, make: Any) -> None:
-    """Declare the class of lazy arrays, and `make(array, device)`."""
+    """Register the class of lazy arrays, and `make(array, device)`."""
     _lazy.kind, _lazy.make = kind, make
 
 
 def _lazy_form(value: Any, device: Any) -> Any:
-    """An array as a lazy one, if the graph mode says so for its device."""
+    """An array as a lazy array, if the graph mode says so for its device."""
     if _lazy.make is None or _graph_mode == "off" or (_graph_mode != "auto" and _is_processor(device)):
         return value
     return _lazy.make(value, device)
@@ -468,7 +472,7 @@ def _graph_mode_of_environment() -> None:
 
 
 def move(x: Tensor, target: Any) -> Tensor:
-    """A tensor on a device, by a copy that tapes record; the tensor itself where it is there already."""
+    """Copy a tensor to a device, which tapes record; a tensor that is there already is returned unchanged."""
     source = _device_of(x.array)
     if source is _NOWHERE or source == target or _bare(x.array).dtype.kind == "O":
         return x
@@ -477,16 +481,16 @@ def move(x: Tensor, target: Any) -> Tensor:
 
 
 def identity(x: Tensor) -> Tensor:
-    """`tf.identity`: a tensor of its own, on the device that is chosen, if one is."""
+    """`tf.identity`: a new tensor, on the chosen device, if there is one."""
     target = chosen_device.get()
     moved = x if target is _NOT_CHOSEN else move(x, target)
     result: Tensor = calls["identity"](x) if moved is x else moved
     return result
 
 
-# -- arrays of two devices -------------------------------------------------------------------------------------------
+# -- operands on two devices -----------------------------------------------------------------------------------------
 _NOWHERE = object()
-"""The device of what is not on one device: values that are being traced, arrays divided over several devices."""
+"""The device of arrays that are not on one device: values that are being traced, arrays on several devices."""
 
 POLICIES = ("silent", "silent_for_int32", "warn", "explicit")
 _policy = "silent"
@@ -511,7 +515,7 @@ def _bare(value: Any) -> Any:
 
 
 def _device_of(value: Any) -> Any:
-    """None for NumPy, a JAX device, or that it is not on one."""
+    """The device of an array: None for NumPy, a JAX device, or _NOWHERE."""
     value = _bare(value)
     if type(value) is ndarray:
         return None
@@ -522,10 +526,10 @@ def _device_of(value: Any) -> Any:
 
 
 def colocate(op: Op, tensors: Any) -> Any:
-    """The inputs of an op, all on one device: copied there, unless the policy is that copies are to be written out.
+    """Move all inputs of an op to one device, unless the policy requires explicit copies.
 
-    The accelerator decides, the first one of several. What stands for a Python value goes anywhere, and so does an
-    array that JAX has not been told a device for.
+    The first accelerator among their devices is used. Python values, and JAX arrays that are not committed to a device,
+    can be used on any device.
     """
     homes = [_device_of(t.array) for t in tensors]
     if sharded_meshes:
@@ -539,7 +543,7 @@ def colocate(op: Op, tensors: Any) -> Any:
         return tensors
     names = [device_name(t.array) for t in tensors]
     leader = min(bound, key=lambda i: (":CPU:" in names[i], i))
-    if homes[leader] is None and chosen() is not None:  # in a block for another logical CPU, NumPy arrays go along
+    if homes[leader] is None and chosen() is not None:  # logical CPUs share NumPy arrays
         return tensors
     together = list(tensors)
     for i, t in enumerate(tensors):
@@ -548,15 +552,15 @@ def colocate(op: Op, tensors: Any) -> Any:
         if i in bound:
             _follow_policy(op, t, i, names[i], names[leader])
             together[i] = move(t, homes[leader])
-        elif homes[i] is not None:  # a NumPy array goes along by itself
+        elif homes[i] is not None:  # NumPy arrays need no copy
             together[i] = move(t, homes[leader])
     return tensors if all(new is old for new, old in zip(together, tensors, strict=True)) else together
 
 
 def on_same_devices(arrays: list[Any]) -> list[Any]:
-    """The inputs of a program, which runs on one set of devices: that of the first array on several, or on one.
+    """Move the inputs of a program to one set of devices: that of the first array on several, or one device.
 
-    NumPy arrays, and arrays that JAX has not been told a device for, go along by themselves.
+    NumPy arrays, and JAX arrays that are not committed to a device, need no copy.
     """
     bound = [array for array in arrays if hasattr(array, "sharding") and array.committed]
     if not bound:
@@ -595,7 +599,7 @@ def _follow_policy(op: Op, tensor: Tensor, position: int, actual: str, expected:
 
 # -- methods of tensors ----------------------------------------------------------------------------------------------
 def device_name(array: Any) -> str:
-    """TensorFlow's name for where an array is; "" where that is not known yet, or not one device."""
+    """TensorFlow's name of the device of an array; "" if it is unknown, or not a single device."""
     array = _bare(array)
     if type(array) is ndarray:
         return Device("CPU", logical_cpu.get()).name
@@ -607,17 +611,17 @@ def device_name(array: Any) -> str:
 
 
 def _device_behind(device: Any) -> Device:
-    """JAX's device by TensorFlow's words."""
+    """JAX's device in TensorFlow's terms."""
     return Device({"cpu": "CPU", "tpu": "TPU"}.get(device.platform, "GPU"), device.id)
 
 
 def to_cpu(x: Tensor) -> Tensor:
-    """A copy of a tensor in the memory of the processor."""
+    """Copy a tensor to host memory."""
     return move(x, jax_device(CPU))
 
 
 def to_gpu(x: Tensor, index: int = 0) -> Tensor:
-    """A copy of a tensor on a GPU."""
+    """Copy a tensor to a GPU."""
     found = jax_device(Device("GPU", index))
     _install(found)
     return move(x, found)

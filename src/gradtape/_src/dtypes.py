@@ -1,4 +1,4 @@
-"""TensorFlow's dtypes, as objects over NumPy's."""
+"""TensorFlow's dtypes, as objects that wrap NumPy's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import ml_dtypes
 import numpy as np
 
-# NumPy's own know nothing of bfloat16 and the smaller types.
+# NumPy's own functions do not support bfloat16 and smaller dtypes.
 finfo: Any = ml_dtypes.finfo
 _iinfo: Any = ml_dtypes.iinfo
 
@@ -142,7 +142,7 @@ class DType:
 
 _BY_NUMPY: dict[Any, DType] = {}
 _BY_ANY: dict[Any, DType] = {}
-_BY_ENUM: dict[int, DType] = {}  # apart from the others, where np.float16(1) would be found as number 1
+_BY_ENUM: dict[int, DType] = {}  # separate from the others, where np.float16(1) would be found as number 1
 
 
 def _declare(
@@ -202,7 +202,7 @@ resource = _declare("resource", 20, None, "handle")
 variant = _declare("variant", 21, None, "handle")
 uint32 = _declare("uint32", 22, np.uint32, "uint")
 uint64 = _declare("uint64", 23, np.uint64, "uint")
-# TensorFlow does not count the types of less than two bytes that follow among the numeric ones.
+# TensorFlow does not count the following types of less than two bytes as numeric.
 float8_e5m2 = _declare("float8_e5m2", 24, ml_dtypes.float8_e5m2, "float", numeric=False)
 float8_e4m3fn = _declare("float8_e4m3fn", 25, ml_dtypes.float8_e4m3fn, "float", numeric=False)
 float8_e4m3fnuz = _declare("float8_e4m3fnuz", 26, ml_dtypes.float8_e4m3fnuz, "float", numeric=False)
@@ -218,7 +218,7 @@ object.__setattr__(complex64, "real_dtype", float32)
 object.__setattr__(complex128, "real_dtype", float64)
 
 _BY_ANY.update({float: float32, builtins.bool: bool, object: string, np.str_: string, np.bytes_: string})
-for _code in "bhilqBHILQ":  # C's integer types: NumPy has two scalar types for one of the widths
+for _code in "bhilqBHILQ":  # C's integer types: NumPy has two scalar types for one width
     _BY_ANY.setdefault(np.dtype(_code).type, _BY_NUMPY[np.dtype(_code)])
 
 _HINTS: dict[Any, str] = {
@@ -271,7 +271,7 @@ def dtype_of(array: Any) -> DType:
 
 
 def _uncommon(numpy_dtype: np.dtype[Any]) -> DType | None:
-    """The dtype for text of any width and for numbers in the other byte order."""
+    """The dtype for strings of any width and for numbers with the other byte order."""
     if numpy_dtype.kind in "SUT":
         return string
     return _BY_NUMPY.get(numpy_dtype) or _BY_NUMPY.get(numpy_dtype.newbyteorder("="))

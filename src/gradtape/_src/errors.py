@@ -38,7 +38,7 @@ class OpError(Exception):
     _code: int | None = None
 
     when_traced: type[Exception] | None = None
-    """The class that a function raises instead while it is traced, when TensorFlow checks shapes and dtypes only."""
+    """The class that is raised instead while a function is traced, when TensorFlow checks only shapes and dtypes."""
 
     def __init__(self, node_def: Any, op: Any, message: str, *args: Any, error_code: int | None = None) -> None:
         super().__init__(message)
@@ -81,7 +81,7 @@ class OpError(Exception):
         return str(self._message)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exception's own way would call the class with `args`, which hold the message alone.
+        # Exception's own method would call the class with `args`, which contain only the message.
         code = () if type(self)._code is not None else (self._error_code,)
         return type(self), (self._node_def, self._op, self._message, *code, self._payloads), self.__dict__
 
@@ -334,8 +334,8 @@ def refused_dtype(message: str, op: str | None = None) -> InvalidArgumentError:
 
 
 def refused_value(message: str, op: str | None = None) -> InvalidArgumentError:
-    """An `invalid_argument` about values, which is one while a function is traced, too: TensorFlow finds it out when
-    the program runs, where wrong shapes and dtypes are a ValueError or a TypeError of the trace.
+    """An `invalid_argument` about values, also while a function is traced: TensorFlow raises it when the program runs,
+    whereas wrong shapes and dtypes are a ValueError or a TypeError of the trace.
     """
     error = invalid_argument(message, op)
     error.when_traced = None
@@ -357,7 +357,7 @@ def _traced_as(kind: type[Exception], error: Error) -> Error:
     return error
 
 
-# -- messages that ops share: TensorFlow's sentence first, then what helps -------------------------------------------
+# -- messages that ops share: TensorFlow's sentence first, then advice -----------------------------------------------
 def mismatched_dtypes(op: str, expected: Any, received: Any) -> InvalidArgumentError:
     message = (
         f"cannot compute {op} as input #1(zero-based) was expected to be a {expected.word} tensor but is a "
@@ -383,7 +383,7 @@ _WORDS = {
 def unsupported_dtype(
     op: str, dtype: Any, allowed: str = "", attr: str = "T", advice: str = "use tf.cast first."
 ) -> InvalidArgumentError:
-    """`allowed` lists dtypes by TensorFlow's words, or kinds by NumPy's letters (f, c, i, u, b, O)."""
+    """The error for an unsupported dtype; `allowed` lists dtypes by name, or kinds by NumPy's letters (fciubO)."""
     words = allowed if " " in allowed or len(allowed) > 6 else ", ".join(_WORDS[k] for k in allowed if k in _WORDS)
     message = (
         f"Value for attr '{attr}' of {dtype.word} is not in the list of allowed values{words and ': ' + words}. "
@@ -393,9 +393,9 @@ def unsupported_dtype(
 
 
 def no_kernel(op: str, dtype: Any, traced: type[Exception] | None = None) -> NotFoundError:
-    """What TensorFlow says where an op takes a dtype in principle, and no kernel does.
+    """TensorFlow's error for a dtype that an op accepts, but no kernel supports.
 
-    `traced` is the class of what a trace finds out before: wrong shapes, say.
+    `traced` is the class of errors that a trace finds first: wrong shapes, say.
     """
     message = (
         f"Could not find device for node: {{{{node {op}}}}} = {op}[T=DT_{dtype.word.upper()}]. {op} does not accept "
@@ -416,11 +416,11 @@ def brackets(shape: Any) -> str:
 
 
 NEEDS_PYTHON = (3, 11)
-"""What the packages of the extras `xla`, `cuda` and `keras` need; without it pip installs gradtape alone."""
+"""The lowest Python version for the extras `xla`, `cuda` and `keras`; below, pip installs gradtape alone."""
 
 
 def lost_worker(reason: Any) -> UnavailableError:
-    """The error for a reduction that another process has not taken part in."""
+    """The error for a reduction without one of the processes."""
     return UnavailableError(
         None,
         None,
@@ -484,4 +484,4 @@ __all__ = [
 
 for _name in __all__:
     if isinstance(globals()[_name], type):
-        globals()[_name].__module__ = "gradtape.errors"  # what tracebacks show, and pickles name
+        globals()[_name].__module__ = "gradtape.errors"  # for tracebacks and pickles

@@ -1,8 +1,8 @@
-"""Forked children: processes that begin as a copy of another, in which only one of its threads exists.
+"""Forked children: processes that start as a copy of another one, with only one of its threads.
 
-A lock that another thread held is locked for ever there, so the locks of the package are made here and are new in a
-child. XLA's threads are missing too: a program that needs one would wait for it without an end. In the child of a
-process in which XLA was running, programs therefore run on NumPy (compile/program.py).
+A lock that another thread held stays locked in the child, so the locks of the package are created here and are new in a
+child. XLA's threads are missing as well: a program that needs one would wait forever. If XLA was running before the
+fork, programs in the child run on NumPy (graph/program.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 without_xla: list[None] = []
-"""Has an entry in a process that was forked from one in which XLA was running."""
+"""Not empty in a process that was forked while XLA was running."""
 
 generation = 0
-"""How many times this process and those that it comes from were forked: another number in a child."""
+"""The number of forks that led to this process: different in a child."""
 
 ADVICE = (
     "This process was forked from one in which XLA was running; XLA's threads do not exist here. Start processes "
@@ -27,12 +27,12 @@ ADVICE = (
 )
 
 
-class _Lock(type(threading.RLock())):  # type: ignore[misc] # the class of C: others cannot be derived from
+class _Lock(type(threading.RLock())):  # type: ignore[misc] # the C class: others cannot be subclassed
     """A lock that a signal does not leave locked before a block begins.
 
-    Since Python 3.14 the interpreter looks for signals between an `__enter__` that is written in C and the block. It
-    does not before the block if `__enter__` is written in Python, and storing a slice is one instruction: what a
-    handler raises while it waits leaves the lock as it was.
+    Since Python 3.14 the interpreter checks for signals between an `__enter__` that is written in C and the block. It
+    does not if `__enter__` is written in Python, and storing a slice is one instruction: if a handler raises while it
+    waits, the lock is unchanged.
     """
 
     def __enter__(self) -> bool:
@@ -45,21 +45,21 @@ _ONCE = (True,)
 
 
 def lock() -> Any:
-    """A lock that is not locked in a forked child."""
+    """A lock that is new in a forked child."""
     made = _Lock() if sys.version_info >= (3, 14) else threading.Lock()
     _locks.add(made)
     return made
 
 
 def rlock() -> Any:
-    """A reentrant lock that is not locked in a forked child."""
+    """A reentrant lock that is new in a forked child."""
     made = _Lock() if sys.version_info >= (3, 14) else threading.RLock()
     _locks.add(made)
     return made
 
 
 def _xla_is_running() -> bool:
-    """Whether JAX has begun to use a device; nothing is imported to find out."""
+    """Whether JAX uses a device. Imports nothing."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     return bridge is not None and bool(getattr(bridge, "backends_are_initialized", lambda: True)())
 

@@ -1,4 +1,4 @@
-"""IndexedSlices: some rows of a tensor, the gradient of a lookup that stays sparse until something needs it dense."""
+"""IndexedSlices: some rows of a tensor, such as the gradient of a lookup, which stays sparse until it is converted."""
 
 from __future__ import annotations
 

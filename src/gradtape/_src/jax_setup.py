@@ -1,10 +1,10 @@
-"""JAX with the settings that gradtape needs; `configure` comes before JAX's first use.
+"""JAX with the settings that gradtape needs; `configure` runs before JAX is first used.
 
-These are settings of the whole process. Programs that use JAX themselves see them too: 64-bit types, because
-TensorFlow's float64 and int64 are what they say; GPU memory taken as it is needed; compiled programs stored on disk
-(`compilation_cache`); and programs on the processor that run in the calling thread, because their results are NumPy
-arrays that the caller waits for, and waking up another thread costs 7 microseconds a call (benchmark: hess). JAX's
-environment variables of the last three, where they are set, decide.
+These settings affect the whole process, and other programs that use JAX: 64-bit types, so that TensorFlow's float64 and
+int64 are supported; GPU memory that is allocated when it is needed; compiled programs stored on disk
+(`compilation_cache`); and CPU programs that run in the calling thread, because their results are NumPy arrays that the
+caller waits for, and waking up another thread costs 7 microseconds a call (benchmark: hess). JAX's environment
+variables for the last three take precedence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of a module that are imported when they are first used, so that `import gradtape` stays quick."""
+"""Names of a module that are imported when they are first used, so that `import gradtape` is fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 def getattr_of(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a module.
 
-    `homes` maps each name to the module that has it, as "module", "module:name" where it has another name there, or
+    `homes` maps each name to the module that defines it: "module", "module:name" if it has another name there, or
     "module:" for a module.
     """
 
@@ -26,7 +26,7 @@ def getattr_of(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def of_public(module: str, load: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a public module: what `load` finds, or an error that says why a name is missing."""
+    """The `__getattr__` of a public module: what `load` returns, or an error that says why a name is missing."""
 
     def find(name: str) -> Any:
         try:
@@ -43,12 +43,12 @@ def of_public(module: str, load: Callable[[str], Any] | None = None) -> Callable
 
 
 def resolve(home: str, name: str) -> Any:
-    """What a module has under this name, or under the one after the colon; the module itself before a bare colon."""
+    """The attribute of a module with this name, or the one after the colon; the module itself before a bare colon."""
     path, colon, other = home.partition(":")
     module = importlib.import_module(path)
     return module if colon and not other else getattr(module, other or name)
 
 
 def homes_of(*groups: tuple[str, str]) -> dict[str, str]:
-    """Where names come from: of each module, below `gradtape._src`, its names separated by spaces."""
+    """The modules of names: for each module below `gradtape._src`, its names separated by spaces."""
     return {name: f"gradtape._src.{module}" for module, names in groups for name in names.split()}

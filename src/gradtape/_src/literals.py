@@ -1,8 +1,8 @@
-"""Arrays of plain Python and NumPy values, with TensorFlow's dtype inference, conversions and errors.
+"""Arrays from plain Python and NumPy values, with TensorFlow's dtype inference, conversions and errors.
 
-The first element of a nested sequence decides the dtype that is inferred: float32, int32 (int64 where a number needs
-it), bool, string, complex128; NumPy's float64 and float16 scalars keep their precision. A requested dtype is
-tried first; otherwise the inferred array is cast to it, where that keeps the kind of number.
+The first element of a nested sequence decides the inferred dtype: float32, int32 (int64 if a number needs it), bool,
+string, complex128; NumPy's float64 and float16 scalars keep their precision. A requested dtype is tried first;
+otherwise the inferred array is cast to it, if that keeps the kind of number.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def array_from(value: Any, dtype: DType | None = None) -> ndarray:
         return _from_plain(value, dtype) if found is None else found
     if isinstance(value, (ndarray, np.generic)):
         return _from_numpy(value, dtype)
-    if hasattr(kind, "__tf_tensor__"):  # TensorFlow's protocol for classes of others
+    if hasattr(kind, "__tf_tensor__"):  # TensorFlow's protocol for third-party classes
         return _from_numpy(np.asarray(value.__tf_tensor__(dtype)), dtype)
     if hasattr(kind, "__array__"):
         return _from_numpy(np.asarray(value), dtype)
@@ -54,7 +54,7 @@ def array_from(value: Any, dtype: DType | None = None) -> ndarray:
 
 
 def _number(value: Any, kind: type, dtype: DType | None) -> ndarray | None:
-    """The common cases of one Python number; None sends the others to the general conversion."""
+    """The common cases of one Python number; None for the general conversion."""
     if dtype is None:
         if kind is int:
             return np.array(value, _int_dtype(value, value))
@@ -68,7 +68,7 @@ def _number(value: Any, kind: type, dtype: DType | None) -> ndarray | None:
 
 
 def _numbers(value: Any, dtype: DType | None) -> ndarray | None:
-    """The common cases of nested lists: numbers of one class in range, texts. None means the general conversion."""
+    """The common cases of nested lists: numbers of one class in range, strings. None for the general conversion."""
     shape = [len(value)]
     kinds = set(map(type, value))
     while kinds == _LIST and len(shape) < 4:
@@ -97,7 +97,7 @@ def _numbers(value: Any, dtype: DType | None) -> ndarray | None:
 
 
 _LIST, _FLOAT, _INT, _TRUTH, _STR, _BYTES = {list}, {float}, {int}, {bool}, {str}, {bytes}
-_ANY_INT32 = {_INT32, _INT64, _FLOAT32, _FLOAT64}  # dtypes that have every number of 32 bits, or round it
+_ANY_INT32 = {_INT32, _INT64, _FLOAT32, _FLOAT64}  # dtypes that can represent every 32-bit number, or round it
 
 
 def _int_dtype(low: int, high: int) -> np.dtype[Any]:
@@ -109,21 +109,21 @@ def _int_dtype(low: int, high: int) -> np.dtype[Any]:
 
 
 def cannot_convert(value: Any, dtype: DType) -> TypeError:
-    """What is said of a value whose kind does not fit a dtype."""
+    """The error for a value whose kind does not fit a dtype."""
     return TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.word}")
 
 
 def unsupported_value(value: Any) -> ValueError:
-    """What is said of a value that is no number, text or sequence."""
+    """The error for a value that is not a number, a string or a sequence."""
     return ValueError(f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor.")
 
 
 # -- Python values ---------------------------------------------------------------------------------------------------
 _KINDS: dict[type, str] = {}
-"""Letter of each class of scalars: b bool, B NumPy's bool, i int, f float, c complex, s text, x none of them."""
+"""A letter for each class of scalars: b bool, B NumPy's bool, i int, f float, c complex, s string, x others."""
 
 _ACCEPTED = {"f": "fib", "i": "ib", "c": "cfib", "s": "s", "b": "bB"}
-"""Which scalars a target takes, by the letter of its own kind."""
+"""The scalars that a target accepts, by the letter of its own kind."""
 
 _TRIED_FIRST = {
     "float32": "f",
@@ -149,7 +149,7 @@ def _kind(cls: type) -> str:
 
 
 def _from_plain(value: Any, dtype: DType | None) -> ndarray:
-    """An array of a number, a text or a nested sequence."""
+    """An array from a number, a string or a nested sequence."""
     shape, first = _extent(value)
     if 0 in shape:
         return np.zeros(shape, _FLOAT32 if dtype is None else dtype.numpy_dtype)
@@ -181,14 +181,14 @@ def _first_try(dtype: DType, letters: set[str]) -> str | None:
 
 
 def _inferred(leaves: Any, shape: list[int], letters: set[str], letter: str, first: Any, requested: bool) -> ndarray:
-    """The array whose dtype the first element decides; doubles and long integers where it will be cast."""
+    """The array with the dtype of the first element; doubles and long integers if it will be cast."""
     target: np.dtype[Any] = _FLOAT64 if requested else _FLOAT32
     if letter == "f":
         if isinstance(first, (np.float64, np.float16)):
             target = first.dtype
     elif letter == "i" and _problem(letters, "i") == _FOUND_FLOAT:
         for leaf in takewhile(lambda leaf: _kind(type(leaf)) != "f", leaves):
-            _int_dtype(leaf, leaf)  # integers in front of the first float must be in range
+            _int_dtype(leaf, leaf)  # integers before the first float must be in range
     elif letter == "i":
         target = _INT64
     else:
@@ -208,7 +208,7 @@ def _inferred(leaves: Any, shape: list[int], letters: set[str], letter: str, fir
 
 
 def _problem(letters: set[str], wanted: str) -> str | None:
-    """The sentence about scalars of these kinds in a tensor of the wanted kind, None where they fit."""
+    """The error for scalars of these kinds in a tensor of the wanted kind, None if they fit."""
     strangers = letters.difference(_ACCEPTED[wanted])
     if not strangers:
         return None
@@ -216,12 +216,12 @@ def _problem(letters: set[str], wanted: str) -> str | None:
 
 
 def _block(leaves: Any, shape: list[int], wanted: str, target: np.dtype[Any]) -> ndarray:
-    """Scalars that fit the target, as an array of a shape."""
+    """Scalars that fit the target, as an array with a shape."""
     if wanted == "s":
         return _texts(leaves, tuple(shape))
     try:
         with float_errors_ignored():
-            if wanted == "i" and target != np.uint64:  # what does not fit wraps around, as a cast does
+            if wanted == "i" and target != np.uint64:  # out of range ones wrap around, as in a cast
                 return np.array(leaves, _INT64).astype(target, copy=False).reshape(shape)
             return np.array(leaves, target).reshape(shape)
     except OverflowError:
@@ -244,7 +244,7 @@ def _texts(leaves: Any, shape: tuple[int, ...]) -> ndarray:
 
 
 def _keeps_kind(kind: str, dtype: DType) -> bool:
-    """Whether numbers of NumPy's kind may be cast to a dtype: integers to anything wider in kind, floats to floats."""
+    """Whether numbers of NumPy's kind may be cast to a dtype: integers to any wider kind, floats to floats."""
     if kind == "i":
         return dtype.is_integer or dtype.is_floating or dtype.is_complex
     return (kind == "f" and (dtype.is_floating or dtype.is_complex)) or (kind == "c" and dtype.is_complex)
@@ -260,7 +260,7 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _extent(value: Any) -> tuple[list[int], Any]:
-    """Shape and first scalar of a nested sequence, as far as first elements show them."""
+    """Shape and first scalar of a nested sequence, as far as first elements tell."""
     shape: list[int] = []
     while True:
         if isinstance(value, ndarray) and not value.ndim:
@@ -282,7 +282,7 @@ def _extent(value: Any) -> tuple[list[int], Any]:
 
 
 def _leaves(value: Any, shape: list[int]) -> tuple[Any, set[str]]:
-    """All scalars of a nested sequence in order, and the letters of their kinds; its rows must have one length."""
+    """All scalars of a nested sequence in order, and the letters of their kinds; rows must have equal lengths."""
     level: Any = [value]
     for size in shape:
         rows = [row if type(row) in (list, tuple) else _row(row) for row in level]
@@ -309,7 +309,7 @@ def _row(row: Any) -> Any:
 
 
 def _stacked(rows: list[ndarray], shape: list[int]) -> tuple[Any, set[str]]:
-    """Rows that are arrays of one dtype: their numbers end to end, without a Python object for each."""
+    """Concatenate rows that are arrays of one dtype, without a Python object for each element."""
     if len({row.shape for row in rows}) > 1 or rows[0].shape != tuple(shape[len(shape) - rows[0].ndim :]):
         raise ValueError(_RAGGED)
     flat = np.concatenate([row.reshape(-1) for row in rows])
@@ -357,7 +357,7 @@ def _text_array(value: ndarray) -> ndarray:
 
 
 _ALIGNED = 2**15
-"""Bytes from which on a copy begins where a compiled program can use it as it is: at a multiple of 64."""
+"""The size from which on a copy is aligned to 64 bytes, so that a compiled program can use it without a copy."""
 
 
 def _copy(value: Any, dtype: np.dtype[Any]) -> ndarray:

@@ -1,7 +1,7 @@
 """Nested structures: lists, tuples, named tuples, mappings and attrs classes, with leaves of any kind.
 
-Mappings are walked in the order of their sorted keys. Everything else is a leaf: None, numbers, strings, arrays,
-tensors, sets, generators. Every walk keeps its own stack, so that deep structures cost no recursion.
+Mappings are traversed in the order of their sorted keys. Everything else is a leaf: None, numbers, strings, arrays,
+tensors, sets, generators. Every traversal has its own stack, so that deep structures need no recursion.
 """
 
 from __future__ import annotations
@@ -146,10 +146,10 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
 
 
 class Sizes(NamedTuple):
-    """What a trace for a composite value assumes of it.
+    """The assumptions of a trace about a composite value.
 
     free   for each of its components, the axes whose sizes differ between calls of one trace
-    facts  what else tells traces apart
+    facts  other properties that distinguish traces
     """
 
     free: tuple[tuple[int, ...], ...]
@@ -182,7 +182,7 @@ def register_composite(
 
 
 def sizes_of(structure: Any) -> list[Sizes | None]:
-    """For each value of a structure, what a trace assumes of it; None for those that are not composite."""
+    """For each value of a structure, the assumptions of a trace; None for values that are not composite."""
     if not _SIZES:
         return []
     values = flatten(structure)
@@ -190,7 +190,7 @@ def sizes_of(structure: Any) -> list[Sizes | None]:
 
 
 def free_axes(structure: Any) -> list[tuple[int, ...]]:
-    """For each leaf of a structure, composite values taken apart, the axes whose sizes a trace does not assume."""
+    """For each leaf of a structure, with composite values expanded, the axes whose sizes a trace does not assume."""
     found: list[tuple[int, ...]] = []
     for value, sizes in zip(flatten(structure), sizes_of(structure), strict=False):
         found += [()] * len(flatten(value, True)) if sizes is None else sizes.free
@@ -198,21 +198,21 @@ def free_axes(structure: Any) -> list[tuple[int, ...]]:
 
 
 def is_composite(value: Any) -> bool:
-    """Whether `expand_composites` takes a value apart."""
+    """Whether `expand_composites` expands a value."""
     return type(value) in _COMPOSITES
 
 
 def description_of(value: Any) -> Any:
-    """What a composite value is besides its components, where its type was registered with a description."""
+    """The description of a composite value besides its components, if its type was registered with one."""
     node = _COMPOSITES.get(type(value))
     return None if node is None or node.description is None else node.description(value)
 
 
-# --- what each kind of structure is made of ---------------------------------------------------------------------------
+# --- kinds of structures ----------------------------------------------------------------------------------------------
 
 
 class _Node:
-    """How one kind of structure is taken apart, and put together again like a template."""
+    """How one kind of structure is flattened, and rebuilt like a template."""
 
     __slots__ = ("children", "description", "rebuild")
 
@@ -247,7 +247,7 @@ def _rebuild_mapping(template: Mapping[Any, Any], values: list[Any]) -> Any:
     pairs = [(key, by_key[key]) for key in template]
     try:
         return kind(pairs)
-    except TypeError:  # a MappingProxyType, say, is made from a mapping only
+    except TypeError:  # a MappingProxyType, say, takes only a mapping
         return kind(dict(pairs))
 
 
@@ -261,7 +261,7 @@ def _rebuild_attrs(template: Any, values: list[Any]) -> Any:
     rebuilt = kind(**{field.alias: value for field, value in fields if field.init})
     for field, value in fields:
         if not field.init:
-            object.__setattr__(rebuilt, field.name, value)  # a frozen class has no other way
+            object.__setattr__(rebuilt, field.name, value)  # the only way for a frozen class
     return rebuilt
 
 
@@ -275,7 +275,7 @@ _CUSTOM = _Node(
     lambda template, values: template.__tf_unflatten__(template.__tf_flatten__()[0], tuple(values)),
 )
 
-# By type, filled on first sight. _SOLID holds the leaves that expand_composites leaves whole as well.
+# By type, filled on demand. _SOLID has the types of leaves that expand_composites does not expand either.
 _NODES: dict[type, _Node | None] = {}
 _COMPOSITES: dict[type, _Node] = {}
 _SIZES: dict[type, Callable[[Any], Sizes]] = {}
@@ -329,7 +329,7 @@ def _signature(named_tuple: Any) -> tuple[str, Any]:
     return named_tuple.__name__, named_tuple._fields
 
 
-# --- the walks --------------------------------------------------------------------------------------------------------
+# --- traversals -------------------------------------------------------------------------------------------------------
 
 
 def _push(stack: list[Any], frame: Any) -> None:
@@ -405,11 +405,11 @@ def _compare_types(one: Any, two: Any) -> None:
         return
     if kind1 is kind2 or (isinstance(one, list) and isinstance(two, list)):
         return
-    # One declaration of a named tuple may have run twice, as in a reloaded module.
+    # The declaration of a named tuple may have run twice, as in a reloaded module.
     if _is_named_tuple(kind1) and _is_named_tuple(kind2) and _signature(kind1) == _signature(kind2):
         return
     raise _TypeMismatch(
-        "The two namedtuples don't have the same sequence type. "  # TensorFlow says so of every kind
+        "The two namedtuples don't have the same sequence type. "  # TensorFlow's message for all kinds
         f"First structure {_describe(one)} has type {kind1.__name__}, "
         f"while second structure {_describe(two)} has type {kind2.__name__}"
     )
@@ -439,7 +439,7 @@ class _Dot:
 def _skeleton(structure: Any, expand_composites: bool) -> str:
     try:
         return str(_pack(structure, repeat(_Dot()), expand_composites))
-    except Exception:  # a class may refuse such leaves; what is reported here matters more
+    except Exception:  # a class may reject such leaves; the error reported here matters more
         return str(structure)
 
 

@@ -1,4 +1,4 @@
-"""How arrays look in a notebook, and sizes as text."""
+"""Arrays in notebooks, and sizes as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 EDGE = 5
-"""Of a long axis, the first and the last so many entries are shown."""
+"""The number of entries that are shown at each end of a long axis."""
 
 _CELL = 'style="text-align:right;font-variant-numeric:tabular-nums'
 
@@ -28,7 +28,7 @@ def bytes_text(n: int | None) -> str:
 
 
 def card(title: str, array: Any) -> str:
-    """An array as HTML: what it is, and its numbers as a table where it has one or two axes."""
+    """An array as HTML: its description, and its elements as a table if it has one or two axes."""
     if not isinstance(array, np.ndarray):
         return f"<code>{escape(title)}: {escape(repr(array))}</code>"
     facts = [f"shape {array.shape}", str(array.dtype), bytes_text(array.nbytes)]
@@ -77,7 +77,9 @@ def _scale(array: np.ndarray) -> float:
 
 
 def _cell(value: Any, scale: float) -> str:
-    """A number on a ground that is the stronger the larger it is: blue above zero, red below; NaN and Inf stand out."""
+    """An element with a background color: the larger, the stronger; blue above zero, red below; NaN
+    and Inf stand out.
+    """
     if isinstance(value, np.floating):
         text = f"{value:.4g}"
         if not np.isfinite(value):

@@ -1,4 +1,4 @@
-"""Progress of what takes long: a line on standard error in a terminal or a notebook, nothing in a pipe or a file."""
+"""Progress of long computations: a line on standard error in a terminal or notebook, nothing in a pipe or file."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Progress", "fits", "over", "waiting"]
 Item = TypeVar("Item")
 
 _PATIENCE = 0.3
-"""Seconds of work before a bar appears: what is quicker than that needs none."""
+"""The seconds of work before a bar appears."""
 
 
 SLOW = 2.0
-"""Seconds before a computation that may be long says how far it is."""
+"""The seconds before a computation that may be long reports its progress."""
 
 
 def fits(text: str, stream: TextIO) -> bool:
-    """Whether a stream's encoding has all of these characters."""
+    """Whether the encoding of a stream has all of these characters."""
     try:
         text.encode(getattr(stream, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -32,7 +32,7 @@ def fits(text: str, stream: TextIO) -> bool:
 
 
 def is_interactive(stream: TextIO | None) -> bool:
-    """Whether a person sees what is written: a terminal, or a cell of a notebook."""
+    """Whether a stream is a terminal, or a cell of a notebook."""
     return stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel"))
 
 
@@ -95,15 +95,15 @@ class Progress:
         self.clear()
 
     def step(self, note: str = "", count: int = 1) -> None:
-        """One more step is done (or `count`); the note names the current one."""
+        """Count one more step (or `count`); the note names the current one."""
         self.done = min(self.done + count, self.total)
         self.say(note)
 
     def say(self, note: str) -> None:
-        """Name the current step without counting one."""
+        """Name the current step without counting."""
         self.note = note
         if self._on and time.monotonic() >= self._next:
-            import shutil  # it loads four compression modules: 2 of the 45 ms of the benchmark "import"
+            import shutil  # it imports four compression modules: 2 of the 45 ms of the benchmark "import"
 
             self._next = time.monotonic() + 0.05
             self._drawn = True
@@ -125,7 +125,7 @@ class Progress:
         return f"{self._full * filled}{self._empty * (length - filled)}{counts}  {self.note}"[: max(width, 0)]
 
     def clear(self) -> None:
-        """Take the line away, so that something can be printed."""
+        """Clear the line, so that something can be printed."""
         if self._drawn:
             self._stream.write("\r\033[K")
             self._stream.flush()

@@ -1,4 +1,4 @@
-"""Why gradtape lacks a name of TensorFlow's: for `gradtape check`, the list of supported names and AttributeErrors."""
+"""Why gradtape lacks a name of TensorFlow: for `gradtape check`, the list of supported names and AttributeErrors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["missing", "missing_sentence", "reason", "reason_within"]
 
-# The first pattern that fits. A name that is missing without a reason here is an omission.
+# The first matching pattern counts. A missing name without a reason here is an omission.
 REASONS = [
     (r"tf\.(compat\.v1\.)?contrib$", "it was removed in TensorFlow 2; its layers are in tf.keras.layers"),
     (r"tf\.(compat\.v1\.)?estimator$", "it was removed from TensorFlow in 2.16; use tf.keras, or write a training "
@@ -94,7 +94,7 @@ RENAMED = {
     "tf.train.Saver": "tf.train.Checkpoint",
     "tf.truncated_normal": "tf.random.truncated_normal",
 }
-"""What names of TensorFlow 1 are called since TensorFlow 2."""
+"""TensorFlow 2's names of what TensorFlow 1 has under these names."""
 
 
 def reason(name: str) -> str | None:
@@ -137,9 +137,9 @@ def missing_sentence(name: str) -> str | None:
 
 
 def missing(module: object, full: str, name: str) -> AttributeError:
-    """The error for a name that a module does not have: why TensorFlow's is missing, and Python's text otherwise."""
+    """The error for a name that a module lacks: the reason for a name of TensorFlow, otherwise Python's text."""
     text = f"module {getattr(module, '__name__', module)!r} has no attribute {name!r}"
     sentence = None if name.startswith("_") else missing_sentence(full)
     if sentence is None:
         return AttributeError(text, name=name, obj=module)
-    return AttributeError(f"{text}. {sentence}.", name=name, obj=None)  # from `obj` Python would guess another name
+    return AttributeError(f"{text}. {sentence}.", name=name, obj=None)  # with `obj` Python would suggest another name

@@ -1,4 +1,4 @@
-"""Static shapes, known in part or not at all, and the specification of a tensor."""
+"""Static shapes, which may be partly or completely unknown, and the specification of a tensor."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ class TensorShape:
 
 
 def _unpickled_shape(dims: Any) -> TensorShape:
-    """By a function, whose module is gradtape's also where the class goes under TensorFlow's name."""
+    """A function for pickles, whose module is gradtape's even if the class has TensorFlow's module name."""
     return TensorShape(dims)
 
 
@@ -294,7 +294,7 @@ def unknown_shape(rank: int | None = None) -> TensorShape:
 
 
 unknown_kinds: set[type] = set()
-"""Classes of dimensions that have no number while a function is traced; derivatives compute with them."""
+"""Classes of symbolic dimensions while a function is traced; derivatives compute with them."""
 
 
 def _dimension(value: Any) -> int | None:
@@ -313,7 +313,7 @@ def _dimension(value: Any) -> int | None:
 
 
 def _parse(dims: Any) -> tuple[int | None, ...]:
-    """The dimensions in an array, a tensor, any other iterable, or one single dimension."""
+    """The dimensions in an array, a tensor, another iterable, or a single dimension."""
     try:
         values = iter(dims)
     except TypeError:
@@ -343,7 +343,7 @@ def _item_of_unknown(key: Any) -> TensorShape | None:
 
 
 class ShapeAndDtype:
-    """What specifications of tensors, dense or not, have in common."""
+    """Base class of specifications of tensors, dense or not."""
 
     __slots__ = ()
 
@@ -462,5 +462,5 @@ def _unpickled_spec(shape: TensorShape, dtype: dtypes.DType, name: str | None) -
 
 
 def _is_tensor(value: Any) -> bool:
-    # Tensors live in a higher layer: they are known by their attributes here. Arrays have NumPy's dtypes.
+    # Tensors are in a higher layer, so they are recognised by their attributes. Arrays have NumPy's dtypes.
     return isinstance(getattr(value, "dtype", None), dtypes.DType) and isinstance(value.shape, TensorShape)

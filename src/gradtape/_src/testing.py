@@ -1,8 +1,7 @@
-"""`check_gradients`: is the derivative of a function what numbers say it is? `certify`: how exactly was it computed?
+"""`check_gradients`: compare the derivative of a function with differences. `certify`: determine its accuracy.
 
-Every check is made on a random projection of the outputs, L = Re(sum(conj(c) * f(x))), whose gradient is what
-`tape.gradient(f(x), x, output_gradients=c)` gives. The gradient function of a function is checked like the function
-itself: that is the next order.
+Every check uses a random projection of the outputs, L = Re(sum(conj(c) * f(x))), whose gradient is `tape.gradient(f(x),
+x, output_gradients=c)`. The gradient function is checked like the function itself: that is the next order.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ MODES = ("reverse", "recorded", "jacobian", "batched", "forward")
 """What `check_gradients` compares (see there)."""
 
 MOST_ELEMENTS = 256
-"""Of a larger argument or output, so many elements are checked, chosen by the seed."""
+"""The number of elements of larger arguments and outputs that are checked; the seed selects them."""
 
 Function = Callable[..., Any]
 Spot = tuple[int, ...]
@@ -80,7 +79,7 @@ def check_gradients(
         raise ValueError("check_gradients needs a floating-point or complex argument.")
 
     def function(*given: Tensor) -> list[Tensor]:
-        """f of the floating arguments alone, its floating results as a list."""
+        """f as a function of the floating-point arguments alone, with its floating-point results as a list."""
         leaves: list[Any] = [wrap(value) for value in values]
         for i, tensor in zip(floats, given, strict=True):
             leaves[i] = tensor
@@ -96,7 +95,7 @@ def check_gradients(
 
 
 class _Problem:
-    """A function of floating arrays, and where to check it."""
+    """A function of floating-point arrays, and the point at which it is checked."""
 
     def __init__(
         self,
@@ -127,7 +126,7 @@ class _Problem:
         )
 
     def gradient(self, given: Sequence[Tensor]) -> list[Tensor | None]:
-        """The gradient of the projection; None where no path leads."""
+        """The gradient of the projection; None if there is no path."""
         with GradientTape() as tape:
             tape.watch(list(given))
             ys = self.f(*given)
@@ -144,13 +143,13 @@ class _Problem:
 
     # -- the checks --------------------------------------------------------------------------------------------------
     def reverse(self, level: int) -> None:
-        """Against central differences."""
+        """Compare with central differences."""
         for i, got in enumerate(self.gradients()):
             expected, spots = self._numeric(i)
             self._compare(f"reverse, order {level}", "gradient", i, got, expected, spots)
 
     def _numeric(self, position: int) -> tuple[Any, list[Spot]]:
-        """dL/da + i dL/db by central differences, and the elements it was computed for."""
+        """dL/da + i dL/db by central differences, and the elements for which it was computed."""
         x = self.xs[position]
         result = np.full(x.shape, np.nan, x.dtype)
         spots = _some(x.shape, self.random)
@@ -177,7 +176,7 @@ class _Problem:
         return sum(float(np.real(np.sum(np.conj(c) * y.array))) for y, c in pairs)
 
     def recorded(self, level: int) -> None:
-        """A backward pass that another tape records computes the same numbers as one that is not recorded."""
+        """Check that a backward pass recorded by another tape computes the same values as an unrecorded one."""
         given = [wrap(x) for x in self.xs]
         with GradientTape() as outer:
             outer.watch(given)
@@ -187,11 +186,11 @@ class _Problem:
                 self._compare(f"recorded, order {level}", "gradient under an outer tape", i, got.numpy(), expected)
 
     def jacobian(self, level: int) -> None:
-        """Jacobians against loops, and the derivative of one under another tape."""
+        """Compare Jacobians with loops, also the derivative of one under another tape."""
         self._jacobians(f"jacobian, order {level}", lambda y: y)
 
     def batched(self, level: int) -> None:
-        """Jacobians of outputs that have no leading axis of their own."""
+        """Check Jacobians of outputs that have no leading axis of their own."""
         self._jacobians(f"batched, order {level}", lambda y: shaping.reshape(y, shape=(1, y.array.size)))
 
     def _jacobians(self, check: str, form: Callable[[Tensor], Tensor]) -> None:
@@ -216,7 +215,7 @@ class _Problem:
         return [np.asarray(convert(g)) for g in tape.gradient(y, given, hot, unconnected_gradients="zero")]
 
     def forward(self, level: int) -> None:
-        """<c, J t> = <J* c, t> for random tangents t of one argument at a time."""
+        """Check <c, J t> = <J* c, t> for random tangents t of one argument at a time."""
         from gradtape._src.autodiff.forward_accumulator import ForwardAccumulator
 
         for i, x in enumerate(self.xs):
@@ -231,7 +230,7 @@ class _Problem:
                 if t is not None
             )
             expected = float(np.real(np.sum(np.conj(self.gradients()[i]) * tangent)))
-            # The sum may cancel: what it is compared with is the size of its terms.
+            # The sum may cancel: compare with the magnitude of its terms.
             scale = float(np.sum(np.abs(self.gradients()[i] * tangent)))
             if not _close(got, expected, self.rtol * scale + self.atol):
                 raise AssertionError(
@@ -262,24 +261,24 @@ class _Problem:
             )
 
 
-# -- pieces ----------------------------------------------------------------------------------------------------------
+# -- helpers ---------------------------------------------------------------------------------------------------------
 def _packed(arg: Any) -> Any:
-    """Lists of plain numbers are arrays; other lists are structures."""
+    """Convert lists of plain numbers to arrays; other lists are structures."""
     if isinstance(arg, (list, tuple)) and all(isinstance(leaf, (int, float, complex)) for leaf in nest.flatten(arg)):
         return np.array(arg)
     return arg
 
 
 def _checkable(leaf: Any) -> Any:
-    """An argument as an array of its own, floating ones in double precision."""
+    """An argument as a new array, in double precision if it is floating."""
     value = np.array(leaf if isinstance(leaf, (int, float, complex)) else convert(leaf).array)
-    if value.dtype.kind in "fcV":  # bfloat16 is of kind V
+    if value.dtype.kind in "fcV":  # bfloat16 has kind V
         value = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
     return value
 
 
 def _places(args: tuple[Any, ...]) -> list[str]:
-    """A name for each leaf of the arguments: which argument it is, and which part of it."""
+    """A name for each leaf of the arguments: the argument, and the part of it."""
     names = []
     for i, arg in enumerate(args):
         count = len(nest.flatten(arg))
@@ -293,7 +292,7 @@ def _floating(result: Any) -> list[Tensor]:
 
 
 def _coefficients(like: Any, random: np.random.Generator) -> Any:
-    """Random numbers away from zero, so that no element of a projection goes unnoticed."""
+    """Random numbers away from zero, so that every element contributes to a projection."""
     part = random.uniform(0.5, 1.5, like.shape) * random.choice([-1.0, 1.0], like.shape)
     if like.dtype.kind == "c":
         part = part + 1j * random.uniform(0.5, 1.5, like.shape) * random.choice([-1.0, 1.0], like.shape)
@@ -308,7 +307,7 @@ def _some(shape: tuple[int, ...], random: np.random.Generator) -> list[Spot]:
 
 
 def _few(y: Tensor) -> Tensor:
-    """The tensor, or the beginning of it where a row for each element would be too many."""
+    """The tensor, or its first elements if a row for each element would be too many."""
     if y.array.size <= MOST_ELEMENTS:
         return y
     flat = shaping.reshape(y, shape=(y.array.size,))

@@ -1,7 +1,7 @@
 """Threads for work on large arrays: NumPy's loops release the interpreter lock, so that they run on several cores.
 
 `run(work, count)` calls `work(0)` … `work(count - 1)`, in any order, on the calling thread and on helpers. Helpers
-start with the first job and wait for the next one. A forked child begins without helpers and starts its own.
+start with the first job and wait for the next one. A forked child starts without helpers and creates its own.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST = 16
-"""Largest number of threads: memory is the limit beyond."""
+"""The largest number of threads: beyond it, memory is the limit."""
 
 _chosen = 0
 
 background: list[None] = []
-"""An entry for each running thread of the package, none of which reads variables: see `Storage.update_in_place`."""
+"""An entry for each running thread of the package that does not read variables: see `Storage.update_in_place`."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=background.clear)
 
 
 def set_limit(count: int) -> None:
-    """Use at most this many threads; 0 leaves the choice to `OMP_NUM_THREADS`, or else to the number of cores."""
+    """Use at most this many threads; 0 means `OMP_NUM_THREADS`, or else the number of cores."""
     global _chosen
     _chosen = count
 
 
 def limit() -> int:
-    """How many threads a job may use, the calling one included."""
+    """The number of threads of a job, including the calling one."""
     if _chosen > 0:
         return min(_chosen, MOST)
     given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
@@ -70,14 +70,14 @@ class _Job:
         self.error: BaseException | None = None
 
     def run_share(self) -> None:
-        """Make calls until none is left."""
+        """Make calls until there are none left."""
         for i in self._numbers:
             if i >= self._count:
                 return
             self._work(i)
 
     def help(self) -> None:
-        """Take part, in a helper, in a context with NumPy's handling of floating-point errors."""
+        """Take part in the job, in a helper, with the caller's handling of floating-point errors."""
         with self._lock:
             if self._closed:
                 return
@@ -96,9 +96,9 @@ class _Job:
         return self._closed and not self._helpers
 
     def finish(self) -> None:
-        """Wait for the helpers that are still at work. Those that have not begun will not.
+        """Wait for helpers that still work. Those that have not begun will not.
 
-        On a busy machine they find the job in their queue much later: it lets go of what it has of arrays and tapes.
+        On a busy machine they find the job in their queue much later, so it drops its references to arrays and tapes.
         """
         self._count = 0
         with self._lock:
@@ -110,14 +110,14 @@ class _Job:
 
 
 def _no_work(_: int) -> None:
-    """What a job that is done has to do."""
+    """The work of a finished job."""
 
 
 class _Pool:
-    """Helpers, and the queue of jobs that they wait for."""
+    """The helpers, and the queue of jobs."""
 
     def __init__(self) -> None:
-        from queue import SimpleQueue  # with the first job, not with the package
+        from queue import SimpleQueue  # imported with the first job, not with the package
 
         self.generation = forks.generation
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
@@ -141,7 +141,7 @@ _pool: _Pool | None = None
 
 
 def run(work: Callable[[int], Any], count: int) -> None:
-    """Call `work` with the numbers below `count`, on all threads. An exception in one of them ends the others."""
+    """Call `work` with the numbers below `count`, on all threads. An exception in one of them stops the others."""
     global _pool
     helpers = min(limit(), count) - 1
     if helpers < 1:
@@ -162,9 +162,9 @@ def run(work: Callable[[int], Any], count: int) -> None:
 
 
 def start(thread: threading.Thread) -> None:
-    """Start a thread. What a signal handler raises meanwhile is raised.
+    """Start a thread. Exceptions that a signal handler raises meanwhile propagate.
 
-    `Thread.start` may raise a KeyError or RuntimeError of its own instead, on the way out.
+    `Thread.start` may replace them by a KeyError or RuntimeError of its own.
     """
     handled = sys.exc_info()[1]
     try:
@@ -176,7 +176,7 @@ def start(thread: threading.Thread) -> None:
 
 
 class _Errand:
-    """One call of a function in a thread of its own."""
+    """One call of a function in a new thread."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function, self._context = function, contextvars.copy_context()
@@ -200,14 +200,16 @@ class _Errand:
             self._done.release()
 
     def wait(self) -> None:
-        """Until it is done. After an interrupted `join` Python takes a thread for ended: it would not wait at exit."""
+        """Wait until it is done. Python regards a thread as ended after an interrupted `join`, and does not wait at
+        exit.
+        """
         self._done.acquire()
 
 
 def apart(function: Callable[[], T]) -> T:
-    """Call a function where no signal handler runs: on another thread, if this is the main one.
+    """Call a function on a thread without signal handlers: on another one, if this is the main thread.
 
-    For code that does not survive an exception in its middle. A handler that raises does so while the main thread
+    For code that does not survive an exception in the middle. If a handler raises, it does so while the main thread
     waits; the function runs to its end, and its result is dropped.
     """
     if threading.current_thread() is not threading.main_thread():

@@ -23,23 +23,24 @@ if TYPE_CHECKING:
     from gradtape._src.variable import Variable
 
     TensorLike: TypeAlias = Tensor | Variable | ArrayLike | Sequence["TensorLike"]
-    """What ops convert to a tensor: tensors, variables, arrays, numbers, and nested sequences of them."""
+    """Values that ops convert to a tensor: tensors, variables, arrays, numbers, and nested sequences of them."""
 
     Operand: TypeAlias = TensorLike | IndexedSlices
-    """What elementwise ops and operators take; gradients of lookups are among them."""
+    """Operands of elementwise ops and operators, which include gradients of lookups."""
 
     Source: TypeAlias = Tensor | Variable
-    """What a tape differentiates by."""
+    """What a tape differentiates with respect to."""
 
     Gradient: TypeAlias = Tensor | Any
-    """A derivative: a tensor, or None where the target does not depend on the source.
+    """A derivative: a tensor, or None if the target does not depend on the source.
 
     `Tensor | None` would be a type error in every program that uses a gradient without a test for None. With
-    `Tensor | Any` a checker still flags what no tensor has, and accepts the test: what typeshed does for `re.Match`.
+    `Tensor | Any` a checker still reports attributes that tensors do not have, and accepts the test, as in typeshed's
+    annotations of `re.Match`.
     """
 
     Leaf: TypeAlias = Tensor | Variable | float | complex | ndarray
-    """One value in the structures that loops and maps take: a list of leaves is several values, no tensor."""
+    """One value in the structures of loops and maps: a list of leaves is several values, not a tensor."""
 
     Structure: TypeAlias = list[Any] | tuple[Any, ...] | Mapping[Any, Any]
     """Several values."""
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     TensorTree: TypeAlias = (
         Tensor | SparseTensor | RaggedTensor | TensorArray | Sequence["TensorTree"] | Mapping[Any, "TensorTree"]
     )
-    """A tensor or a structure of tensors, without Python numbers: what loops carry comes out in the same type."""
+    """A tensor or a structure of tensors, without Python numbers: loops return what they carry with the same type."""
 
     TensorStructure: TypeAlias = Sequence[TensorTree] | Mapping[Any, TensorTree]
     """A structure of tensors."""
@@ -90,7 +91,7 @@ class Unary(Protocol):
 
 
 class Activation(Protocol):
-    """The call of an elementwise op of one tensor, which TensorFlow calls `features`."""
+    """The call of an elementwise op of one tensor, whose parameter is `features` in TensorFlow."""
 
     __name__: str
 
@@ -121,7 +122,7 @@ class Reduction(Protocol):
 class Fold(Protocol):
     """`tf.foldl` and `tf.foldr`: the result has the type of the initializer, or else of the elements.
 
-    No two overloads match a tensor, or a structure and a tensor: mypy would choose neither for a lambda.
+    There are no separate overloads for a tensor and for a structure: mypy would choose neither for a lambda.
     """
 
     __name__: str
@@ -195,7 +196,7 @@ class Fold(Protocol):
 
 
 class PolymorphicFunction(Protocol[P, R_co]):
-    """What `tf.function` makes of a function: it has the same parameters and result."""
+    """The result of `tf.function`: it has the same parameters and result as the function."""
 
     __name__: str
 

@@ -1,4 +1,4 @@
-"""Numbers that identify tensors and variables: never used twice, and growing with time."""
+"""Numbers that identify tensors and variables: unique, and increasing with time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 
 uids: Iterator[int] = itertools.count(1)
-"""The hot path takes the next one without a function in between."""
+"""The hot path takes the next one without a Python call."""
 
 next_uid: Callable[[], int] = uids.__next__
 
 CONSTANT = 0
-"""The uid of tensors made from Python or NumPy operands: a program never sees one, so no tape can watch it."""
+"""The uid of tensors made from Python or NumPy operands, which no program has access to, so no tape can watch them."""

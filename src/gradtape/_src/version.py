@@ -13,7 +13,7 @@ GRAPH_DEF_VERSION_MIN_CONSUMER = 0
 GRAPH_DEF_VERSION_MIN_PRODUCER = 0
 
 TENSORFLOW = "2.21.0"
-"""The version of TensorFlow whose names, arguments and meaning gradtape has."""
+"""The version of TensorFlow whose names, arguments and semantics gradtape has."""
 TENSORFLOW_GIT = f"v{TENSORFLOW}-gradtape-{__version__}"
 
 __all__ = [

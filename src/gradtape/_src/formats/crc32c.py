@@ -18,7 +18,7 @@ the same. As squaring a polynomial over two elements doubles its exponents, this
 and in words of eight bytes: whole stretches of 6293 words are taken out by three exclusive ors of arrays.
 """
 
-_CHUNK = 2**20  # bytes that are worked on at a time: they stay in the processor's cache
+_CHUNK = 2**20  # bytes that are worked on at a time: they stay in the CPU's cache
 
 
 def crc32c(data: Any, checksum: int = 0) -> int:

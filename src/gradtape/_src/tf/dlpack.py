@@ -19,7 +19,7 @@ def to_dlpack(tf_tensor: Any) -> Any:
     """A tensor as a DLPack capsule, which another library reads once.
 
     Args:
-      tf_tensor: A tensor in the memory of the processor.
+      tf_tensor: A tensor in host memory.
 
     >>> import gradtape as tf
     >>> capsule = tf.experimental.dlpack.to_dlpack(tf.constant([1.0, 2.0]))
