@@ -1,4 +1,4 @@
-"""`tf.experimental.dispatch_for_api` and its relatives: what functions of the library do with other classes."""
+"""`tf.experimental.dispatch_for_api` and related functions: the library's functions for other classes."""
 
 from __future__ import annotations
 
@@ -145,9 +145,9 @@ def unregister_dispatch_for(dispatch_target: Callable[..., Any]) -> None:
 
 
 def call_registered(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a function does with these arguments, as it was registered; the error goes on if nothing was.
+    """Call the function that is registered for these arguments; otherwise, raise the error again.
 
-    Used in an `except` clause, as the handler of classes.
+    Used in an `except` clause, like the handlers of classes.
     """
     for api, signature, target in reversed(_apis):
         if api in (name, getattr(call, "__name__", "")) and _fits(target, signature, args, kwargs):
@@ -161,14 +161,14 @@ def call_registered(name: str, call: Callable[..., Any], args: tuple[Any, ...], 
 
 
 def _with_rest(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """A function of the tensors alone: the other arguments are those of the call."""
+    """A function of only the tensors, with the other arguments of the call."""
     if not args and not kwargs:
         return call
     return lambda *tensors: call(*tensors, *args, **kwargs)
 
 
 def _elements(name: str) -> int:
-    """How many tensors an elementwise function takes; 0 for others."""
+    """The number of tensors that an elementwise function takes; 0 for others."""
     op = registry.get(name)
     if op is not None and op.elementwise:
         return len(op.args)
@@ -182,7 +182,7 @@ def _fits(target: Callable[..., Any], signature: dict[str, Any], args: tuple[Any
 
 
 def _is_of(value: Any, kind: Any) -> bool:
-    """Whether a value is of a class, a union of classes, or a list of members of one."""
+    """Whether a value is an instance of a class or a union of classes, or a list of such values."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Union or type(kind).__name__ == "UnionType":
         return any(_is_of(value, each) for each in inner)

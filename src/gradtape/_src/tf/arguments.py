@@ -1,8 +1,8 @@
-"""Reading TensorFlow's arguments: axes, shapes, flags and dtypes that may come as ints, lists, arrays or tensors.
+"""Parse TensorFlow's arguments: axes, shapes, flags and dtypes, as ints, lists, arrays or tensors.
 
-TensorFlow has two kinds of arguments. Inputs of an op are converted to tensors: what cannot be converted is a
-ValueError or TypeError, a tensor of the wrong dtype an InvalidArgumentError. Attributes of an op are Python values:
-what has the wrong class is a TypeError.
+TensorFlow has two kinds of arguments. Inputs of an op are converted to tensors: a failed conversion is a ValueError or
+TypeError, a tensor with the wrong dtype an InvalidArgumentError. Attributes of an op are Python values: the wrong class
+is a TypeError.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _INDEX_DTYPES = {np.dtype(np.int32), np.dtype(np.int64)}
 
 
 def static(value: Any) -> Any:
-    """A tensor, variable or shape given where a plain value is wanted, as NumPy or Python has it."""
+    """Convert a tensor, variable or shape to a NumPy or Python value, where a plain value is expected."""
     if isinstance(value, Tensor):
-        extents = getattr(value.array, "extents", None)  # integers that were computed from unknown dimensions
+        extents = getattr(value.array, "extents", None)  # integers computed from unknown dimensions
         return _numbers(value) if extents is None else extents
     if isinstance(value, TensorShape):
         return value.as_list()
@@ -80,14 +80,14 @@ def _has_known_length(array: Symbolic) -> bool:
     return len(array.shape) <= 1 and is_known_shape(array.shape)
 
 
-# -- inputs: what is converted to a tensor ---------------------------------------------------------------------------
+# -- inputs: converted to tensors ------------------------------------------------------------------------------------
 def integers(value: Any, op: str, attr: str = "Tidx", *, fixed: bool = False) -> Any:
-    """An input of integers (sizes, axes, indices) whose numbers are needed: an array, or a list with dimensions in it.
+    """An integer input (sizes, axes, indices) whose values are needed: an array, or a list that contains dimensions.
 
-    `fixed` is for inputs that are int32 whatever is given, so that TensorFlow has no attribute to complain about.
+    `fixed` is for inputs that are always int32, for which TensorFlow's errors name no attribute.
     """
     kind = type(value)
-    if kind is list or kind is tuple:  # the common cases first
+    if kind is list or kind is tuple:  # the most common cases
         if set(map(type, value)) == _INT:
             return array_from(value)
     elif kind is np.ndarray and value.dtype in _INDEX_DTYPES:
@@ -119,11 +119,11 @@ def integers(value: Any, op: str, attr: str = "Tidx", *, fixed: bool = False) ->
 
 
 _INT32_BY_DEFAULT = frozenset({"Tdim", "Tidx", "Tmultiples", "Tpaddings", "Tperm", "Tshape", "index_type"})
-"""Attributes that TensorFlow sets to int32 where a list has no dtype: it casts the tensors in the list."""
+"""Attributes that TensorFlow sets to int32 if a list has no dtype: it casts the tensors in the list."""
 
 
 def _as_int32(value: Any) -> Any:
-    """A floating-point tensor of a list of sizes, cast; anything else as it is."""
+    """Cast a floating-point tensor in a list of sizes; anything else unchanged."""
     if isinstance(value, Tensor) and value.dtype.is_floating:
         return array.astype(value, dtype=np.dtype(np.int32), source=value.array.dtype)
     return value
@@ -160,7 +160,7 @@ def shape_of(shape: Any, op: str = "Reshape", attr: str = "Tshape", *, fixed: bo
 
 
 def _one(value: Any, op: str) -> int:
-    """One integer or dimension, of an array without axes."""
+    """The only integer or dimension of a scalar array."""
     found = np.asarray(value)
     if found.ndim:
         raise errors.invalid_argument(
@@ -173,7 +173,7 @@ def _one(value: Any, op: str) -> int:
 def index_operand(
     value: Any, op: str, attr: str = "Tindices", allowed: str = "int32, int64", *, empty: bool = True
 ) -> Tensor:
-    """An input of integers whose values may stay unknown. `empty` lets a list of nothing count as integers."""
+    """An integer input whose values may be unknown. With `empty`, an empty list counts as integers."""
     x = operand(value) if is_library(value) or not empty else constant_operand(placed(_plain_indices(value)))
     if x.dtype.word not in allowed.split(", "):
         raise errors.unsupported_dtype(op, x.dtype, allowed, attr)
@@ -192,7 +192,7 @@ def _plain_indices(value: Any) -> np.ndarray:
 
 
 def integer(value: Any, op: str = "Reshape", attr: str = "Tidx", *, fixed: bool = False, vector: bool = False) -> int:
-    """An input that is one integer; where `vector` says so, a vector of one is as good."""
+    """An input that is one integer; with `vector`, also a vector with one element."""
     if type(value) is int and -_LONG <= value < _LONG:
         return value
     found = integers(value, op, attr, fixed=fixed)
@@ -218,7 +218,7 @@ def axes_of(axis: Any, rank: int, op: str = "Sum") -> Axes:
 
 
 def axis_of(axis: Any, rank: int, op: str = "Sum") -> int:
-    """One axis as a non-negative int."""
+    """Convert an axis to a non-negative int."""
     a = integer(axis, op)
     if not -rank <= a < rank:
         raise errors.invalid_argument(f"Invalid reduction dimension ({a} for input with {rank} dimension(s)", op)
@@ -227,7 +227,7 @@ def axis_of(axis: Any, rank: int, op: str = "Sum") -> int:
 
 # -- attributes: Python values ---------------------------------------------------------------------------------------
 def truth(value: Any) -> bool:
-    """A Python truth value, of anything that has one."""
+    """The truth value of any Python object that has one."""
     if type(value) is bool:
         return value
     if isinstance(value, np.ndarray) and value.size > 1:
@@ -239,7 +239,7 @@ def truth(value: Any) -> bool:
 
 
 def flag(value: Any, name: str, default: bool = False) -> bool:
-    """An attribute that is True or False, and nothing that merely counts as such."""
+    """An attribute that is True or False, and not merely truthy."""
     if type(value) is bool:
         return value
     if value is None:
@@ -255,7 +255,7 @@ def required_flag(value: Any, name: str) -> bool:
 
 
 def as_int(value: Any, name: str, default: int | None = None) -> int:
-    """An attribute that is an int; fractions are cut off."""
+    """An attribute that is an int; fractions are truncated."""
     if type(value) is int and -_LONG <= value < _LONG:
         return value
     if value is None and default is not None:
@@ -285,7 +285,7 @@ def number(value: Any, name: str) -> float:
 
 
 def text(value: Any, name: str) -> str:
-    """An attribute that is a text."""
+    """An attribute that is a string."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, str):
@@ -294,12 +294,12 @@ def text(value: Any, name: str) -> str:
 
 
 def text_bytes(value: Any, name: str) -> bytes:
-    """An attribute that is a text, as bytes; these need not be UTF-8."""
+    """An attribute that is a string, as bytes, which may be invalid UTF-8."""
     return value if isinstance(value, bytes) else text(value, name).encode()
 
 
 def choice(value: Any, name: str, options: tuple[str, ...], sentence: str = "") -> str:
-    """A word that Python code compares with the ones it knows."""
+    """A string that Python code compares with the valid ones."""
     if isinstance(value, str) and value in options:
         return value
     kind = TypeError if isinstance(value, Tensor) or converter_of(value) is not None else ValueError
@@ -307,7 +307,7 @@ def choice(value: Any, name: str, options: tuple[str, ...], sentence: str = "") 
 
 
 def allowed_text(value: Any, name: str, options: tuple[str, ...], op: str, default: str = "") -> str:
-    """An attribute that is one of the texts which an op allows."""
+    """An attribute that is one of the strings that an op allows."""
     if value is None and default:
         return default
     found = text(value, name)
@@ -320,7 +320,7 @@ def allowed_text(value: Any, name: str, options: tuple[str, ...], op: str, defau
 
 
 def scalar_operand(value: Any, dtype: DType, op: str, name: str) -> Tensor:
-    """An input that is one number of a certain dtype."""
+    """An input that is a scalar of a certain dtype."""
     x = operand(value, None if has_dtype(value) else dtype)
     if x.dtype != dtype:
         raise errors.invalid_argument(
@@ -332,7 +332,7 @@ def scalar_operand(value: Any, dtype: DType, op: str, name: str) -> Tensor:
 
 
 def same_dtype(value: Any, dtype: DType, op: str, name: str) -> Tensor:
-    """An input that has the dtype of another one: plain values take it, tensors must have it."""
+    """An input with the dtype of another one: plain values are converted, tensors must have it."""
     x = operand(value, None if has_dtype(value) else dtype)
     if x.dtype != dtype:
         raise errors.invalid_argument(
@@ -342,7 +342,7 @@ def same_dtype(value: Any, dtype: DType, op: str, name: str) -> Tensor:
 
 
 def static_shape(shape: Any) -> Axes:
-    """A shape that is known before any op runs: TensorFlow makes a TensorShape of it, with that class's errors."""
+    """A shape that is needed before any op runs: TensorFlow creates a TensorShape, with that class's errors."""
     if isinstance(shape, Tensor):
         shape = static(shape)
     sizes = (shape if isinstance(shape, TensorShape) else TensorShape(shape)).as_list()
@@ -352,7 +352,7 @@ def static_shape(shape: Any) -> Axes:
 
 
 def extent(value: Any, name: str, op: str) -> int:
-    """A length given as a Python integer or an integer tensor."""
+    """A length, as a Python integer or an integer tensor."""
     if isinstance(value, Tensor) or converter_of(value) is not None:
         if not operand(value).dtype.is_integer:
             raise TypeError(
@@ -370,7 +370,7 @@ def extent(value: Any, name: str, op: str) -> int:
 
 
 def count_of(value: Any, name: str) -> int:
-    """An input that is one int32 (a length, a step): other shapes and dtypes do not convert."""
+    """An int32 scalar input (a length, a step): other shapes and dtypes are not converted."""
     if type(value) is int and -_LONG <= value < _LONG:
         return value
     if is_dimension(value):
@@ -394,7 +394,7 @@ def count_of(value: Any, name: str) -> int:
 
 
 def plain_number(value: Any, name: str) -> float:
-    """A number that Python code compares: an int or float, or a tensor that is one."""
+    """A number that Python code compares: an int or float, or a scalar tensor."""
     plain = static(value)
     if isinstance(plain, np.ndarray) and plain.ndim:
         raise ValueError(
@@ -412,7 +412,7 @@ def plain_number(value: Any, name: str) -> float:
 
 
 def element_type(dtype: Any) -> DType:
-    """A dtype argument of a function that makes tensors: a dtype that values can have."""
+    """The dtype argument of a function that creates tensors."""
     found = as_dtype(dtype)
     if not found.is_numpy_compatible or found.is_quantized:
         raise TypeError(f"Cannot create a tensor of {found!r}.")
@@ -430,9 +430,9 @@ def index_type(
 
 
 def tensor_or(value: Any, dtype: DType, kept: Sequence[str] = ()) -> Tensor:
-    """An operand; what is no tensor yet takes this dtype if it can, as in TensorFlow's ops with a default dtype.
+    """An operand; plain values take this dtype if they can, as in TensorFlow's ops with a default dtype.
 
-    In a function arrays of the dtypes in `kept` keep theirs.
+    In a function, arrays with the dtypes in `kept` keep them.
     """
     if is_library(value) or isinstance(value, np.generic):
         return operand(value)
@@ -450,12 +450,12 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def dtype_or(dtype: Any, otherwise: DType) -> DType:
-    """A dtype argument, or what stands for None."""
+    """A dtype argument, or its default for None."""
     return otherwise if dtype is None else as_dtype(dtype)
 
 
 def scan_axis(axis: Any, rank: int, op: str) -> int:
-    """The axis of a scan as a non-negative int."""
+    """The axis of a scan, as a non-negative int."""
     at = integer(axis, op)
     if not -rank <= at < rank:
         raise errors.refused_value(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {at}", op)

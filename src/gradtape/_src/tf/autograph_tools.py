@@ -23,7 +23,7 @@ def to_graph(entity: Callable[..., Any], recursive: bool = True, experimental_op
 
 
 def to_code(entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None) -> str:
-    """The code that a function, which has to be in a file, is converted to, as text."""
+    """Return the source code that a function is converted to; the function has to be in a file."""
     function: Any = getattr(entity, "python_function", entity)
     definition, _ = autograph._converted_definition(function)
     return ast.unparse(definition)

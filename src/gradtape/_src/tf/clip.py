@@ -78,7 +78,7 @@ def _at_least_zero(clip_norm: Any, dtype: DType) -> Tensor:
     if np.isscalar(clip_norm):
         try:
             negative = clip_norm < 0  # type: ignore[operator]
-        except TypeError:  # text, a complex number, a date
+        except TypeError:  # a string, a complex number, a date
             raise TypeError(f"Expected a number for argument 'clip_norm', but got {clip_norm!r}.") from None
         return operand(0 if negative else clip_norm, dtype)  # NaN stays NaN
     limit = math.maximum(operand(clip_norm), 0)
@@ -105,6 +105,6 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
     tensors = list(t_list)
     norm = global_norm(tensors) if use_norm is None else convert(use_norm)
     limit = operand(clip_norm, norm.dtype)
-    # A norm that is not finite makes the factor NaN: a broken step must not look like a small one.
+    # A norm that is not finite makes the factor NaN: an invalid step must not look like a small one.
     factor = limit * math.minimum(1 / norm, 1 / limit) + (norm - norm)
     return [None if t is None else map_values(lambda x: x * factor, t) for t in tensors], norm

@@ -1,4 +1,4 @@
-"""`tf.compat`: the v1 names that tape code still uses, and v2, which is the whole of gradtape."""
+"""`tf.compat`: the v1 names that code with tapes still uses, and v2, which is all of gradtape."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def get_variable(
         variable: Variable = graph_variable(graph, name, shape, dtype, options)
         return variable
     value = _initial_value(name, shape, dtype, initializer)
-    with setting(name_prefix, _variable_prefix.get()):  # name_scope does not count here, as in TensorFlow
+    with setting(name_prefix, _variable_prefix.get()):  # name_scope has no effect here, as in TensorFlow
         return Variable(
             value,
             trainable,
@@ -87,7 +87,7 @@ def get_variable(
 
 
 def _initial_value(name: str, shape: Any, dtype: Any, initializer: Any) -> Any:
-    """The initial value of a variable of eager code."""
+    """The initial value of a variable in eager code."""
     constant = initializer is not None and not callable(initializer)
     if constant and shape is not None:
         raise ValueError("If initializer is a constant, do not specify shape.")
@@ -158,7 +158,7 @@ class variable_scope(settings):
         return scope
 
     def _opened(self) -> tuple[Any, tuple[tuple[ContextVar[Any], Any], ...]]:
-        """What the block returns, and the context variables that it sets."""
+        """The value of the `with` statement, and the context variables that it sets."""
         if default_graph() is None:
             name = getattr(self._given, "name", self._given) or self._default or ""
             inner = f"{_variable_prefix.get()}{name}/" if name else ""
@@ -225,7 +225,7 @@ def ctc_loss(
 
 
 def _enabled(*args: Any, **kwargs: Any) -> None:
-    """Nothing to switch: gradtape is always eager, as TensorFlow 2 is."""
+    """Do nothing: gradtape is always eager, like TensorFlow 2."""
 
 
 # -- older names -----------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ _RENAMED = {
     "tensor_scatter_update": "tensor_scatter_nd_update",
     "where_v2": "where",
 }
-"""TensorFlow 1 name -> ours: in TensorFlow too they are one function."""
+"""Names of TensorFlow 1 for functions of ours: in TensorFlow they are the same functions as well."""
 
 
 def _older_names() -> dict[str, str]:
@@ -306,7 +306,7 @@ def _older_names() -> dict[str, str]:
 
 
 def _own_namespace(v1: ModuleType, name: str) -> None:
-    """Give v1 a namespace of its own with all that the newer one has."""
+    """Give v1 a copy of a namespace, with all names of the newer one."""
     newer = getattr(v1, name)
     own = ModuleType(f"{v1.__name__}.{name}", newer.__doc__)
     own.__dict__.update({n: v for n, v in vars(newer).items() if not n.startswith("__")})
@@ -314,7 +314,7 @@ def _own_namespace(v1: ModuleType, name: str) -> None:
 
 
 def _implemented(root: ModuleType, name: str) -> Any:
-    """What `name` is at the root or, if TensorFlow 1 alone has it, in the implementation of its namespace."""
+    """The object with this name at the root or, if only TensorFlow 1 has it, in the implementation of its namespace."""
     try:
         return attrgetter(name)(root)
     except AttributeError:
@@ -323,7 +323,7 @@ def _implemented(root: ModuleType, name: str) -> Any:
 
 
 def like_tensorflow(version: ModuleType, name: str) -> ModuleType:
-    """A namespace `version` that has TensorFlow's."""
+    """A namespace `version` with TensorFlow's names."""
     shown = ModuleType(name, "The version of TensorFlow that gradtape has the names of.")
     shown.__dict__.update({n: v for n, v in vars(version).items() if n.isupper() and not n.startswith("TENSORFLOW")})
     shown.VERSION, shown.GIT_VERSION = version.TENSORFLOW, version.TENSORFLOW_GIT  # type: ignore[attr-defined]
@@ -331,7 +331,7 @@ def like_tensorflow(version: ModuleType, name: str) -> ModuleType:
 
 
 def _load_lazily(v1: ModuleType) -> None:
-    """Leave out the names that differ from TensorFlow 2's or are rarely used: they are loaded on first use."""
+    """Omit names that differ from TensorFlow 2's or are rarely used: they are imported on first use."""
     for name in (*names.LAZY, *names.NAMESPACES):
         v1.__dict__.pop(name, None)
     for name in names.NN:
@@ -340,7 +340,7 @@ def _load_lazily(v1: ModuleType) -> None:
 
 
 def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
-    """Text or bytes as bytes."""
+    """Convert a string or bytes to bytes."""
     if isinstance(bytes_or_text, bytearray):
         return bytes(bytes_or_text)
     if isinstance(bytes_or_text, str):
@@ -351,7 +351,7 @@ def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
 
 
 def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
-    """Text or bytes as text."""
+    """Convert a string or bytes to a string."""
     if isinstance(bytes_or_text, str):
         return bytes_or_text
     if isinstance(bytes_or_text, bytes):
@@ -360,28 +360,28 @@ def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
 
 
 def as_str_any(value: Any, encoding: str = "utf-8") -> str:
-    """Anything as text: bytes are decoded."""
+    """Convert anything to a string; bytes are decoded."""
     return as_text(value, encoding) if isinstance(value, bytes) else str(value)
 
 
 def path_to_str(path: Any) -> Any:
-    """A path as text; anything else as it is."""
+    """Convert a path to a string; anything else unchanged."""
     return as_str_any(path.__fspath__()) if hasattr(path, "__fspath__") else path
 
 
 def forward_compatible(year: int, month: int, day: int) -> bool:
-    """Whether TensorFlow of that day was before this version's: always, for days before it."""
+    """Whether TensorFlow of that day was older than this version: always true for earlier days."""
     return (year, month, day) < (2026, 1, 1)
 
 
 @contextmanager
 def forward_compatibility_horizon(year: int, month: int, day: int) -> Iterator[None]:
-    """No effect: gradtape writes nothing that an older TensorFlow would have to read differently."""
+    """Do nothing: older versions of TensorFlow can read everything that gradtape writes."""
     yield
 
 
 def _functions(v1: ModuleType) -> dict[str, Any]:
-    """The functions of `tf.compat` itself."""
+    """The functions of `tf.compat`."""
     return {
         "as_bytes": as_bytes,
         "as_str": as_text,
@@ -400,7 +400,7 @@ def _functions(v1: ModuleType) -> dict[str, Any]:
 
 
 class SecondVersion(ModuleType):
-    """`tf.compat.v2`: every name of `tf`, and the switch that programs of both versions call."""
+    """`tf.compat.v2`: all names of `tf`, and the switch that programs for both versions call."""
 
     def __init__(self, root: ModuleType, compat: ModuleType) -> None:
         super().__init__(f"{compat.__name__}.v2", root.__doc__)
@@ -416,7 +416,7 @@ class SecondVersion(ModuleType):
 
 
 def build(root: ModuleType, names_of_root: Iterable[str]) -> ModuleType:
-    """The namespace `compat`, made of the finished root; v1 has these names of it."""
+    """Build the namespace `compat` from the complete root; v1 has these of its names."""
     compat = ModuleType(f"{root.__name__}.compat", __doc__)
     v1 = ModuleType(f"{compat.__name__}.v1", "TensorFlow 1 names that eager tape code uses.")
     hidden = {"autodiff", "compat"}

@@ -1,4 +1,4 @@
-"""Initializers as TensorFlow 1 has them: they know the dtype, and their defaults are other ones."""
+"""TensorFlow 1's initializers: they have a dtype, and other defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradtape._src.tf import initializers, random
 
 
 class _OfDtype(initializers.Initializer):
-    """What is called without a dtype, since it has one."""
+    """An initializer that is called without a dtype, because it has one."""
 
     dtype = float32
 
@@ -44,7 +44,7 @@ class ones_initializer(_OfDtype, initializers.ones_initializer):
 
 
 class constant_initializer(_OfDtype, initializers.constant_initializer):
-    """A value repeated, or values in the order in which they are given."""
+    """A repeated value, or the given values in order."""
 
     def __init__(self, value: Any = 0, dtype: Any = float32, verify_shape: bool = False) -> None:
         super().__init__(value)
@@ -64,7 +64,7 @@ class random_normal_initializer(_OfDtype, initializers.random_normal_initializer
 
 
 class truncated_normal_initializer(random_normal_initializer):
-    """Draws from a normal distribution, without what is more than two standard deviations away from the mean."""
+    """Draws from a normal distribution, truncated at two standard deviations."""
 
     def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
         kind = self.dtype if dtype is None else self._floating(dtype)
@@ -81,7 +81,7 @@ class random_uniform_initializer(_OfDtype, initializers.random_uniform_initializ
 
 
 def default_value(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """The initial value of a variable that has no initializer."""
+    """The initial value of a variable without an initializer."""
     if not dtype.is_floating:
         return wrap(np.zeros(shape, dtype.numpy_dtype))
     receptive = int(np.prod(shape[:-2], dtype=int))

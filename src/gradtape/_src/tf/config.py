@@ -405,12 +405,12 @@ _options: dict[str, Any] = {}
 
 
 def _get_experimental_options() -> dict[str, Any]:
-    """The options that were set. They are kept for programs that look at them; XLA's own passes decide."""
+    """The options that were set. They are stored for programs that read them; XLA's own passes are used."""
     return dict(_options)
 
 
 def _set_experimental_options(options: dict[str, Any]) -> None:
-    """Keep options for TensorFlow's optimizer, which gradtape does not have."""
+    """Store options of TensorFlow's graph optimizer, which gradtape does not have."""
     _options.update(options)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _listed(value: Any, n: int, name: str, op: str) -> Any:
-    """A stride or dilation argument that must name every axis."""
+    """A stride or dilation argument that needs a value for every axis."""
     if not isinstance(value, (list, tuple)):
         raise TypeError(f"Expected list for '{name}' argument to '{op}' Op, not {value!r}.")
     if len(value) != n + 2:
@@ -39,7 +39,7 @@ def _listed(value: Any, n: int, name: str, op: str) -> Any:
 
 
 def _images(x: Tensor, n: int, op: str) -> tuple[Tensor, Axes]:
-    """One axis for the batch, and the axes it was made of."""
+    """Merge the batch axes; return the original ones as well."""
     shape = tuple(x.array.shape)
     if len(shape) < n + 2:
         raise errors.invalid_argument(
@@ -210,7 +210,7 @@ def _rate(rate: Any) -> int:
 
 # -- transposed ------------------------------------------------------------------------------------------------------
 def _check_transposed(have: Axes, batch: int, inputs: int, depth: int, channels: int, op: str) -> None:
-    """The input of a transposed convolution must fit the output shape and the filters."""
+    """Check that the input of a transposed convolution fits the output shape and the filters."""
     if have[-1] != inputs:
         raise errors.invalid_argument(
             f"{op}: filter and out_backprop must have the same out_depth. Received {inputs} and {have[-1]}", op

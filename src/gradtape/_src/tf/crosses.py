@@ -1,4 +1,4 @@
-"""Feature crosses: every combination of the elements that corresponding rows of several tensors have."""
+"""Feature crosses: all combinations of the elements in corresponding rows of several tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Column(NamedTuple):
 
 
 def ragged_cross(inputs: Any, separator: bytes = b"_X_") -> RaggedTensor:
-    """The texts of all combinations of the elements of a row, joined."""
+    """The joined strings of all combinations of the elements in a row."""
     columns = _columns(inputs, "tf.ragged.cross")
     partition, places = _combinations(columns)
     parts = [_texts(column.values[place]) for column, place in zip(columns, places, strict=True)]
@@ -40,7 +40,7 @@ def ragged_cross(inputs: Any, separator: bytes = b"_X_") -> RaggedTensor:
 
 
 def ragged_cross_hashed(inputs: Any, num_buckets: Any, hash_key: Any) -> RaggedTensor:
-    """The hashes of all combinations of the elements of a row."""
+    """The hashes of all combinations of the elements in a row."""
     columns = _columns(inputs, "tf.ragged.cross")
     partition, places = _combinations(columns)
     total = np.full(partition.size, DEFAULT_KEY if hash_key is None else int(hash_key), np.uint64)
@@ -93,7 +93,7 @@ def _column(x: Any, number: int, function: str) -> _Column:
 
 
 def _combinations(columns: Sequence[_Column]) -> tuple[RowPartition, list[ndarray]]:
-    """The rows of the result, and where each combination has its element in every column; the last changes fastest."""
+    """The rows of the result, and the index of each combination's element in every column; the last varies fastest."""
     if not columns:
         return of_lengths(np.zeros(0, np.int64)), []
     lengths = np.prod([column.rows.lengths for column in columns], axis=0).astype(np.int64)
@@ -111,7 +111,7 @@ def _texts(values: ndarray) -> list[bytes]:
 
 
 def _fingerprints(values: ndarray) -> ndarray:
-    """Integers as they are, and the fingerprints of texts."""
+    """Integers unchanged, and the fingerprints of strings."""
     return fingerprint64(values.tolist()) if values.dtype.kind == "O" else values.astype(np.int64).view(np.uint64)
 
 

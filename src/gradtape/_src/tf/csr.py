@@ -1,4 +1,4 @@
-"""Products of sparse matrices, under the name that TensorFlow's private module has for them."""
+"""Products of sparse matrices, under the name of TensorFlow's private module for them."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class CSRSparseMatrix:
         return found
 
     def to_sparse_tensor(self) -> SparseTensor:
-        """The same matrix by coordinates."""
+        """The same matrix in coordinate format."""
         return self._value
 
     def nnz(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return len(self._value.values)
 
 
 def matmul(a: Any, b: Any, **options: Any) -> Any:
-    """The product of two matrices of which one is sparse: sparse if both are. Gradients flow through the values."""
+    """The product of two matrices, one of which is sparse: sparse if both are. Differentiable by the values."""
     if isinstance(a, CSRSparseMatrix) and isinstance(b, CSRSparseMatrix):
         return CSRSparseMatrix(_product(a.to_sparse_tensor(), b.to_sparse_tensor()))
     if isinstance(a, CSRSparseMatrix):
@@ -69,7 +69,7 @@ def matmul(a: Any, b: Any, **options: Any) -> Any:
 
 
 def _product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
-    """Multiply every element of `a` by the row of `b` that its column selects; results at one place are added."""
+    """Multiply every element of `a` by the row of `b` that its column selects, and sum results at equal positions."""
     ia, ib = a.indices.numpy(), b.indices.numpy()
     batch = ia.shape[1] - 2
     shape = [*[int(n) for n in a.dense_shape.numpy()[:-1]], int(b.dense_shape.numpy()[-1])]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _is_staged(*tensors: Tensor) -> bool:
-    """Whether a check is left to a program: one is being traced, and does not know the values, or will fail."""
+    """Whether a check is left to the program that is being traced: because values are unknown, or it will fail."""
     return current_graph() is not None and not all(map(is_known, tensors))
 
 
@@ -270,7 +270,7 @@ def _compare_zero(sign: str, x: Any, message: str | None, summarize: int | None)
     if not staged and holds.all():
         return
     parts = [f"Condition x {sign} 0 did not hold element-wise:", _described("x", tensor)]
-    if sign == "<=":  # TensorFlow leaves a comma out here
+    if sign == "<=":  # TensorFlow omits a comma here
         parts = ["".join(parts)]
     parts.insert(0, "" if message is None else f"{message}.  ")
     if current_graph() is not None:
@@ -343,13 +343,13 @@ def _check_rank(x: Any, holds: Callable[[int], bool], words: str, message: str |
 
 
 def _axes_compared(tensor: Tensor, wanted: list[Any], message: str | None) -> tuple[list[Any], int]:
-    """The sizes that a shape names, and the first axis that they are compared with, if the rank fits."""
+    """The sizes in a shape, and the first axis to compare them with, if the rank fits."""
     if wanted and _any_number(wanted[0]):
         assert_rank_at_least(tensor, len(wanted) - 1, message)
         return wanted[1:], len(tensor.array.shape) - len(wanted) + 1
     if len(wanted) > 1:
         assert_rank(tensor, len(wanted), message)
-    else:  # a scalar goes for a vector of one element, and the other way round
+    else:  # a scalar is treated as a vector with one element, and vice versa
         assert_rank_in(tensor, (0, 1), message)
     return wanted, 0
 
@@ -532,7 +532,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
     gradtape.errors.InvalidArgumentError: Expected 'False' to be true. Summarized data: b'x was'...
     """
     if current_graph() is None:
-        if truth(condition):  # of any Python object, as in TensorFlow
+        if truth(condition):  # the truth value of any Python object, as in TensorFlow
             return
     else:
         given = operand(condition)
@@ -581,7 +581,7 @@ def disable_check_numerics() -> None:
     numerics.disable_check_numerics()
 
 
-# -- switches of TensorFlow's that have nothing to switch here -------------------------------------------------------
+# -- switches of TensorFlow's runtime without an effect here ---------------------------------------------------------
 _switches = {"traceback_filtering": True, "device_placement": False}
 
 

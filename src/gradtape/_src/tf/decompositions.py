@@ -161,7 +161,7 @@ def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _single(x: Tensor) -> Tensor:
-    """At least float32: there are no complex numbers of fewer bits."""
+    """Cast to float32 at least: there are no complex numbers with fewer bits."""
     narrow = x.array.dtype
     return array.astype(x, dtype=_FLOAT32, source=narrow) if narrow.itemsize <= 2 else x
 
@@ -207,12 +207,12 @@ def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: st
 
 
 def _cuts(x: Tensor, rcond: Any) -> bool:
-    """Whether rcond leaves out singular values that are not zero but for rounding (or may, if they are unknown)."""
+    """Whether rcond removes singular values that are not zero up to rounding (or may, if they are unknown)."""
     if not is_known(x):
         return bool(np.any(rcond > 10.0 * max(x.array.shape[-2:]) * _epsilon(x)))
     try:
         values = np.linalg.svd(np.asarray(x.array).astype(np.result_type(x.array.dtype, np.float32)), compute_uv=False)
-    except np.linalg.LinAlgError:  # nan in it: so is the inverse
+    except np.linalg.LinAlgError:  # it contains nan, and so does the inverse
         return False
     if not values.size:
         return False
@@ -222,7 +222,7 @@ def _cuts(x: Tensor, rcond: Any) -> bool:
 
 
 def _cut_pinv(x: Tensor, rcond: Any) -> Tensor:
-    """With real singular values cut off the rank is not x's own: the derivative goes through the factors."""
+    """The pseudo-inverse if rcond removes real singular values: the rank is not x's, so factors are differentiated."""
     s, u, v = svd(x)
     kept = math.greater(s, index_last(s, slice(0, 1)) * constant_like(s, rcond[..., None]))
     inverse = math.where(kept, 1 / math.where(kept, s, 1), 0)
@@ -334,7 +334,7 @@ def _within_interval(main: Tensor, side: Tensor, values: Tensor, low: Any, high:
         raise errors.refused_value(f"Got empty interval in select_range. Condition x < y did not hold: {low}, {high}")
     known, sides = np.asarray(values.array), np.absolute(np.asarray(side.array))
     reach = np.concatenate([sides, [0]]) + np.concatenate([[0], sides])
-    bound = np.max(np.absolute(np.asarray(main.array)) + reach, initial=0)  # of all eigenvalues, by Gershgorin
+    bound = np.max(np.absolute(np.asarray(main.array)) + reach, initial=0)  # on all eigenvalues, by Gershgorin
     slack = 2.1 * len(known) * np.finfo(known.dtype).eps * bound
     return np.flatnonzero((known >= low - slack) & (known <= high + slack))
 

@@ -27,7 +27,7 @@ _ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
 def _band(k: Any, op: str) -> tuple[int, int]:
-    """The lowest and highest diagonal of an argument k: one, or two that are in order."""
+    """The lowest and highest diagonal of an argument k: one number, or two in order."""
     plain = np.asarray(integers(k, op, "k", fixed=True))
     if plain.ndim > 1 or plain.size not in (1, 2):
         raise errors.invalid_argument(
@@ -52,8 +52,8 @@ def _check_bounds(low: int, high: int, rows: int, columns: int, op: str) -> None
 
 
 def _places(low: int, high: int, rows: int, columns: int, align: str) -> tuple[Any, Any, Any, Any, int]:
-    """Where the elements of the diagonals low..high stand: (which diagonal, position in it, row, column), and how long
-    the longest diagonal is. The first diagonal is the highest; shorter ones are padded on the side `align` says.
+    """The indices of the elements of the diagonals low..high: (diagonal, position in it, row, column), and the length
+    of the longest diagonal. The highest diagonal comes first; shorter ones are padded on the side given by `align`.
     """
     upper, lower = align.split("_")
     lengths = {k: max(0, min(rows + min(0, k), columns - max(0, k))) for k in range(low, high + 1)}
@@ -114,7 +114,7 @@ def diag(
 
 
 def _matrix_size(rows: int, columns: int, length: int, low: int, high: int, op: str) -> tuple[int, int]:
-    """The size of matrices with diagonals of a length; -1 stands for the least number of rows or columns."""
+    """The size of matrices with diagonals of a length; -1 means the smallest number of rows or columns."""
     least_rows, least_columns = length - min(high, 0), length + max(low, 0)
     if rows == -1 and columns == -1:
         rows = columns = max(least_rows, least_columns)
@@ -173,7 +173,7 @@ def _at_least_matrix(x: Tensor, op: str) -> tuple[int, ...]:
     if len(shape) < 2:
         found = (
             errors.refused_value if op == "MatrixBandPart" else errors.invalid_argument
-        )  # what its trace does not ask
+        )  # its trace does not check this
         raise found(f"input must be at least 2-dim, received shape: {errors.brackets(shape)}", op)
     return tuple(shape)
 
@@ -235,7 +235,9 @@ def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | Non
 
 
 def _reach(number: Any, size: int, word: str, lines: str) -> Any:
-    """How many diagonals are kept: a number or, where only the program knows it, a tensor of the dtype of positions."""
+    """The number of diagonals to keep: an int or, if only the program knows it, a tensor with the
+    dtype of positions.
+    """
     if isinstance(number, Tensor) and not is_known(number):
         return cast(checked(_BAND, number, size=size, word=word, lines=lines), "int32")
     count = integer(number, "MatrixBandPart", "Tindex")
@@ -303,7 +305,7 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
 
 @custom_gradient
 def _scalar_itself(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """A scalar counts as its diagonal in eager code only: TensorFlow refuses it in functions, and its gradient."""
+    """Eager code treats a scalar as its diagonal; in functions, and for its gradient, TensorFlow raises an error."""
 
     def refused(g: Tensor) -> Tensor:
         return tensor_diag(g)
@@ -319,6 +321,6 @@ def _diagonal_operand(value: Any, op: str) -> Tensor:
 
 
 def _half_or(x: Tensor, op: str, message: str) -> errors.OpError:
-    """TensorFlow finds out first that it has no kernel for bfloat16."""
+    """Raise TensorFlow's error for bfloat16, for which it has no kernel, before other errors."""
     half = x.dtype.name == "bfloat16"
     return errors.no_kernel(op, x.dtype, traced=ValueError) if half else errors.invalid_argument(message, op)

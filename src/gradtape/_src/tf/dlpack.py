@@ -31,7 +31,7 @@ def to_dlpack(tf_tensor: Any) -> Any:
             None, None, f"The argument to `to_dlpack` must be a TF tensor, not Python object. Received {tf_tensor!r}."
         )
     array = np.asarray(tf_tensor.array)
-    # NumPy exports what may be written to: another library gets memory of its own, and the tensor stays as it is.
+    # NumPy exports writable memory: another library gets a copy, so that the tensor does not change.
     return (array if array.flags.writeable else array.copy()).__dlpack__()
 
 
@@ -51,7 +51,7 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
 
 
 class _Capsule:
-    """What NumPy reads: an object that gives its capsule away."""
+    """An object that NumPy reads a capsule from."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule

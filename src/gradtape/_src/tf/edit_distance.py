@@ -53,7 +53,7 @@ def edit_distance(hypothesis: Any, truth: Any, normalize: bool = True, name: str
 
 
 def _sequences(sparse: SparseTensor) -> dict[tuple[int, ...], list[Any]]:
-    """The elements of each sequence, by its place."""
+    """The elements of each sequence, by its index."""
     found: dict[tuple[int, ...], list[Any]] = {}
     for where, value in zip(
         known(operand(sparse.indices)).tolist(), known(operand(sparse.values)).tolist(), strict=True
@@ -63,7 +63,7 @@ def _sequences(sparse: SparseTensor) -> dict[tuple[int, ...], list[Any]]:
 
 
 def _steps(one: list[Any], other: list[Any]) -> int:
-    """Levenshtein's distance, a row of its table at a time."""
+    """Levenshtein's distance, computed row by row of its table."""
     row = list(range(len(other) + 1))
     for i, element in enumerate(one, 1):
         last, row[0] = row[0], i

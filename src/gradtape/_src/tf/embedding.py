@@ -1,4 +1,4 @@
-"""Rows of tables by their numbers."""
+"""Rows of tables by index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def embedding_lookup(params: TensorLike, ids: Any, max_norm: Any = None, name: s
     [2, 1]
     """
     if isinstance(params, (list, tuple)):
-        params = params[0] if len(params) == 1 else concat(params, 0)  # shards, one after the other
+        params = params[0] if len(params) == 1 else concat(params, 0)  # shards with consecutive rows
     rows = gather(params, ids)
     if max_norm is None:
         return rows

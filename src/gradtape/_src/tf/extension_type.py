@@ -1,4 +1,4 @@
-"""`tf.experimental.ExtensionType`: classes of values made of tensors, declared by annotated fields."""
+"""`tf.experimental.ExtensionType`: classes whose values consist of tensors, declared by annotated fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MISSING = inspect.Parameter.empty
 
 
 class ImmutableDict(Mapping[str, Any]):
-    """A mapping in a field: it does not change, and is compared by its items."""
+    """A mapping in a field: immutable, and compared by its items."""
 
     def __init__(self, items: Mapping[str, Any]) -> None:
         self._items = dict(items)
@@ -52,7 +52,7 @@ class ImmutableDict(Mapping[str, Any]):
 
 # -- annotations -------------------------------------------------------------------------------------------------------
 def _check_annotation(kind: Any, where: str) -> None:
-    """TypeError for a type that a field cannot have."""
+    """Raise TypeError for a type that a field cannot have."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         for arg in args:
@@ -82,7 +82,7 @@ def _is_leaf_type(kind: Any) -> bool:
 
 
 def _converted(value: Any, kind: Any, where: str) -> Any:
-    """A value as the field of this type holds it."""
+    """Convert a value to the type of a field."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return _first_that_fits(value, args, where)
@@ -190,7 +190,7 @@ class ExtensionTypeSpec(TypeSpec):
         return made
 
     def _stand_in(self, make: Callable[[Any], Any]) -> Any:
-        """A value that this describes; `make` makes one of the specification of a tensor."""
+        """A value with this specification; `make` creates one from the specification of a tensor."""
         return self._from_components(nest.map_structure(make, self._component_specs))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -262,7 +262,7 @@ def _specs(value: Any) -> list[Any]:
 
 
 def _parts(value: Any, spec: Any) -> list[Any]:
-    """The leaves of a field that are tensors, or made of them."""
+    """The leaves of a field that are tensors, or consist of tensors."""
     return [part for part, of in zip(_leaves(value), _leaves(spec), strict=True) if _is_spec(of)]
 
 
@@ -283,14 +283,14 @@ def _spec_of(value: Any) -> Any:
 
 # -- values ------------------------------------------------------------------------------------------------------------
 def _bound(extension: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The fields that arguments give."""
+    """Bind arguments to fields."""
     parameters = [
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
         for name, (_, default) in extension._tf_fields.items()
     ]
     required = [p for p in parameters if p.default is _MISSING]
     optional = [p for p in parameters if p.default is not _MISSING]
-    if [*required, *optional] != parameters:  # a field without a default after one with: by its name only
+    if [*required, *optional] != parameters:  # a field without a default after one with a default: keyword-only
         first = parameters.index(optional[0])
         parameters = [
             *parameters[:first],
@@ -334,7 +334,7 @@ class ExtensionType(CompositeTensor):
         cls.Spec = spec
         for name in vars(cls).get("__annotations__", {}):
             if name in vars(cls):
-                delattr(cls, name)  # the default is known: the attribute is that of each value
+                delattr(cls, name)  # the default is known: the attribute belongs to each value
         register_handler(cls, call_registered)
         register_converter(cls, _refuse_conversion)
         register_gradient(cls, _refuse_gradient, _refuse_gradient)
@@ -350,7 +350,7 @@ class ExtensionType(CompositeTensor):
         self._finish()
 
     def _finish(self) -> None:
-        """Convert the fields and check them; from here on the value does not change."""
+        """Convert and check the fields; after this the value is immutable."""
         for name, (kind, default) in type(self)._tf_fields.items():
             if name not in vars(self):
                 if default is _MISSING:
@@ -364,7 +364,7 @@ class ExtensionType(CompositeTensor):
         self.__validate__()
 
     def __validate__(self) -> None:
-        """Check a new value; a subclass raises an error for one that is not allowed."""
+        """Check a new value; subclasses raise an error for invalid ones."""
 
     def _element_of_dataset(self) -> Any:
         return self._type_spec
@@ -425,7 +425,7 @@ def _refuse_conversion(value: Any) -> Any:
 
 
 def _refuse_gradient(value: Any, gradient: Any = None) -> Any:
-    """A value is neither target nor source of a gradient, unless its class says which part of it is."""
+    """Raise an error: a value cannot be a target or source of a gradient, unless its class defines how."""
     kind = type(value)
     if hasattr(kind, "__composite_gradient__"):
         parts = kind.__composite_gradient__
@@ -461,7 +461,7 @@ def _own_fields(cls: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _type_hints(cls: Any) -> dict[str, Any]:
-    """The annotations of a class; a text is evaluated with the names that the `class` statement sees."""
+    """The annotations of a class; strings are evaluated with the names of the `class` statement's scope."""
     frame = sys._getframe(1)
     while frame.f_back is not None and (frame.f_globals is globals() or frame.f_globals["__name__"] == "abc"):
         frame = frame.f_back
@@ -471,7 +471,7 @@ def _type_hints(cls: Any) -> dict[str, Any]:
 
 
 def _wrap_constructor(cls: Any) -> None:
-    """Let a constructor of the class's own be followed by conversion and checks."""
+    """Add conversion and checks after a class's own constructor."""
     own = vars(cls).get("__init__")
     if own is None:
         return
@@ -489,11 +489,11 @@ class ExtensionTypeBatchEncoder:
     """How values of a `BatchableExtensionType` are batched: field by field."""
 
     def batch(self, spec: Any, batch_size: Any) -> Any:
-        """The specification of so many values in one."""
+        """The specification of a batch of values."""
         return spec._batch(batch_size)
 
     def unbatch(self, spec: Any) -> Any:
-        """The specification of one of the values."""
+        """The specification of one value of a batch."""
         return spec._unbatch()
 
     def encode(self, spec: Any, value: Any, minimum_rank: int = 0) -> Any:

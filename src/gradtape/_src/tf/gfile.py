@@ -1,4 +1,4 @@
-"""`tf.io.gfile`: files and folders, of this machine or of a service, with TensorFlow's errors."""
+"""`tf.io.gfile`: files and folders, local or of a service, with TensorFlow's errors."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class GFile:
             self.close()
 
 
-# -- what is there ---------------------------------------------------------------------------------------------------
+# -- queries ---------------------------------------------------------------------------------------------------------
 def exists(path: Any) -> bool:
     """Return whether a path is a file or directory.
 

@@ -1,4 +1,4 @@
-"""Scatters, partitions, searches and counts: functions where one tensor says where, or how often."""
+"""Scatters, partitions, searches and counts: functions with a tensor of indices or counts."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _ordered(parts: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tens
 
 
 def _scattered(tensor: Any, indices: Any, updates: Any, op: str, policy: str) -> tuple[Tensor, Tensor, Tensor]:
-    """The operands of a tensor_scatter_nd function, checked: tensor, indices, updates."""
+    """Check the operands of a tensor_scatter_nd function: tensor, indices, updates."""
     x, values = operands(tensor, updates)
     if x.array.dtype != values.array.dtype:
         raise errors.mismatched_dtypes(op, x.dtype, values.dtype)
@@ -151,13 +151,13 @@ def _scattered(tensor: Any, indices: Any, updates: Any, op: str, policy: str) ->
 
 
 def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -> tuple[Tensor, Tensor]:
-    """Indices and updates that fit the shape; with the policy IGNORE those outside are left out."""
+    """Indices and updates that fit the shape; with the policy IGNORE, without those out of range."""
     if where.dtype.name not in ("int16", "int32", "int64"):
         raise errors.unsupported_dtype(op, where.dtype, "int16, int32, int64", "Tindices")
     have, given = tuple(where.array.shape), tuple(values.array.shape)
     if not have:
         raise errors.invalid_argument(f"Indices shape must have rank at least one. Found:{errors.brackets(have)}", op)
-    if not given:  # TensorFlow notices when the program runs, but for ScatterNd
+    if not given:  # TensorFlow notices when the program runs, except for ScatterNd
         refuse = errors.invalid_argument if op == "ScatterNd" else errors.refused_value
         raise refuse(f"Updates shape must have rank at least one. Found:{errors.brackets(given)}", op)
     depth, lead = have[-1], have[:-1]
@@ -178,7 +178,7 @@ def _checked(where: Tensor, values: Tensor, shape: Axes, op: str, policy: str) -
 
 
 def _check_scatter(have: Axes, given: Axes, shape: Axes, op: str) -> None:
-    """The shapes of indices and of updates must fit that of the tensor."""
+    """Check that the shapes of indices and of updates fit that of the tensor."""
     depth, lead = have[-1], have[:-1]
     if not is_same_shape(given[: len(lead)], lead):
         raise errors.invalid_argument(
@@ -205,7 +205,7 @@ def _check_scatter(have: Axes, given: Axes, shape: Axes, op: str) -> None:
 
 
 def _muted(where: Tensor, values: Tensor, shape: Axes, op: str) -> tuple[Tensor, Tensor]:
-    """Indices and updates of which those outside of the shape change nothing: how many they are is not known yet."""
+    """Indices and updates in which those out of range have no effect, because their number is unknown."""
     lead, depth, dtype = tuple(where.array.shape[:-1]), where.array.shape[-1], values.array.dtype
     sizes = np.array(shape[:depth], where.array.dtype)
     inside = reduce.all_(
@@ -263,7 +263,7 @@ def dynamic_partition(
 
 
 def _dynamic_partition(data: Tensor, which: Tensor, count: int) -> list[Tensor]:
-    """`dynamic_partition` for partitions that the running program knows."""
+    """`dynamic_partition` for partitions that only the running program knows."""
     have, ids = tuple(data.array.shape), which.array
     rank = len(ids.shape)
     if have[:rank] != tuple(ids.shape):
@@ -295,7 +295,7 @@ def _in_range(word: str, ids: Any, count: int, op: str) -> None:
 
 
 def _stitch_indices(indices: Any, data: Any) -> list[np.ndarray]:
-    """The indices of `dynamic_stitch`, which decide the shape of its result: they must be known."""
+    """The indices of `dynamic_stitch`, which must be known, because they determine the shape of its result."""
     for word, given in (("indices", indices), ("data", data)):
         if not isinstance(given, (list, tuple)):
             raise TypeError(f"Expected list for '{word}' argument to 'dynamic_stitch' Op, not {given!r}.")
@@ -324,7 +324,7 @@ def _stitch_indices(indices: Any, data: Any) -> list[np.ndarray]:
 
 
 def _check_stitched(places: list[np.ndarray], pieces: list[Tensor], rest: Axes) -> None:
-    """Each tensor has a slice for each of its indices, all of one shape."""
+    """Check that each tensor has a slice for each of its indices, all with the same shape."""
     for i, (place, piece) in enumerate(zip(places, pieces, strict=True)):
         have = tuple(piece.array.shape)
         if have[: place.ndim] != place.shape:
@@ -360,7 +360,7 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     rows = [array.reshape(piece, shape=(place.size, *rest)) for place, piece in zip(places, pieces, strict=True)]
     where = np.concatenate([p.reshape(-1) for p in places])
     count = int(where.max()) + 1 if where.size else 0
-    # TensorFlow's gradient goes to every row, also to one that a later row of the same index has replaced.
+    # TensorFlow's gradient goes to every row, even if a later row with the same index has replaced it.
     empty: Any = np.zeros((count, *rest), pieces[0].array.dtype)
     if pieces[0].dtype.name == "string":
         empty = np.full(empty.shape, b"", object)
@@ -401,14 +401,14 @@ def searchsorted(
 
 
 class Unique(NamedTuple):
-    """What `unique` returns."""
+    """The result of `unique`."""
 
     y: Tensor
     idx: Tensor
 
 
 class UniqueWithCounts(NamedTuple):
-    """What `unique_with_counts` returns."""
+    """The result of `unique_with_counts`."""
 
     y: Tensor
     idx: Tensor
@@ -447,7 +447,7 @@ def _vector(x: Any, op: str) -> Tensor:
         return vector
     if not is_known(vector):
         raise unknown_shape("tf.unique", "Call it outside the function, or in tf.numpy_function.", op)
-    np.asarray(vector.array)  # how many there are depends on the values: a batch of rows has no one answer
+    np.asarray(vector.array)  # their number depends on the values, so a batch of rows has no result
     return vector
 
 
@@ -487,7 +487,7 @@ def _no_permutation(order: Any) -> Exception:
 
 
 PERMUTATION = Rule(_is_not_permutation, _no_permutation)
-"""Every row holds each of the numbers from 0 on once."""
+"""Every row contains each of the numbers 0, 1, … once."""
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
@@ -547,7 +547,7 @@ def histogram_fixed_width(
 def _bins(
     values: Any, value_range: Any, nbins: Any, dtype: Any, op: str = "HistogramFixedWidth", exact: bool = False
 ) -> tuple[Tensor, int]:
-    """The bins and their number. `exact`: by the width of a bin in float64, as TensorFlow counts."""
+    """The bins and their number. With `exact` from the width of a bin in float64, as in TensorFlow."""
     count, wanted = integer(nbins, op, fixed=True), as_dtype("int32" if dtype is None else dtype)
     x = operand(values)
     if x.dtype.name not in ("int32", "int64", "float32", "float64"):
@@ -627,9 +627,9 @@ def bincount(
     by_row = axis == -1 and values.ndim > 1
     rows = values.reshape(_math.prod(values.shape[:-1]), values.shape[-1]) if by_row else values.reshape(1, -1)
     given = None if weights is None else _weights_of_counts(operand(weights), values)
-    if given is not None and 0 in given.array.shape:  # the weight of all is 1, in that dtype
+    if given is not None and 0 in given.array.shape:  # the weight of all is 1, with that dtype
         wanted, given = given.dtype, None
-    # Every row counts into a block of its own; what is too large counts into one place behind them all.
+    # Every row has its own block of counts; too large numbers are counted in one position after all blocks.
     count, xp = len(rows) * length, namespace_of(rows)
     blocks = (length * np.arange(len(rows))[:, None]).astype(np.int64)
     wide = xp.astype(rows, dtype=blocks.dtype, source=rows.dtype)
@@ -652,7 +652,7 @@ def _check_counts(dtype: DType) -> None:
 
 
 def _count_of_bins(values: Any, minlength: Any, maxlength: Any) -> int:
-    """How many integers are counted, from 0 on."""
+    """The number of bins, from 0 on."""
     op = _BINCOUNT
     least, most = (None if bound is None else integer(bound, op, fixed=True) for bound in (minlength, maxlength))
     if most is not None and most < 0:
@@ -667,7 +667,7 @@ def _count_of_bins(values: Any, minlength: Any, maxlength: Any) -> int:
 
 
 def _weights_of_counts(weights: Tensor, values: Any) -> Tensor:
-    """The weights, which there are as many of as values, or none."""
+    """Check the weights: as many as values, or none."""
     _check_counts(weights.dtype)
     if 0 not in weights.array.shape and tuple(weights.array.shape) != values.shape:
         raise errors.refused_value(
@@ -679,7 +679,7 @@ def _weights_of_counts(weights: Tensor, values: Any) -> Tensor:
 
 
 def non_negative(values: TensorLike) -> Any:
-    """Integers to count, none of which is negative."""
+    """Check that integers to be counted are not negative."""
     return verify(_COUNTED, values)
 
 
@@ -720,7 +720,7 @@ def confusion_matrix(
         count = integer(num_classes)
         for word, ids in classes:
             assert_less(ids, np.asarray(count, np.int64), f"`{word}` out of bound")
-    if current_graph() is not None:  # what the program refuses has no place in NumPy's
+    if current_graph() is not None:  # what the program rejects must not run on NumPy
         rows, columns = as_value(rows), as_value(columns)
     if rows.shape != columns.shape:
         raise ValueError(f"Shapes {rows.shape} and {columns.shape} are incompatible")

@@ -1,4 +1,4 @@
-"""Initializers: objects that make a tensor of a given shape."""
+"""Initializers: objects that create a tensor with a given shape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Initializer:
     """The base class of initializers, which are called with a shape and can be serialized."""
 
     def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
-        """A tensor of the shape."""
+        """Return a tensor with this shape."""
         raise TypeError(f"{type(self).__name__} must define __call__(self, shape, dtype), which returns a tensor.")
 
     def get_config(self) -> dict[str, Any]:
@@ -26,7 +26,7 @@ class Initializer:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
-        """The initializer that `get_config` described."""
+        """Create an initializer from the result of `get_config`."""
         return cls(**{k: v for k, v in config.items() if k != "dtype"})
 
     def _checked(self, kwargs: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ def _pillow() -> Any:
 
 
 def _strings(value: Any, op: str) -> Any:
-    """The array of a tensor of strings."""
+    """The array of a string tensor."""
     tensor = value if isinstance(value, Tensor) else convert(value, "string")
     if tensor.dtype.name != "string":
         raise errors.invalid_argument(
@@ -79,7 +79,7 @@ def convert_image_dtype(image: TensorLike, dtype: Any, saturate: bool = False, n
     if have == wanted:
         return x
     if have.is_integer and wanted.is_integer:
-        if have.max > wanted.max:  # fewer bits: the upper ones stay
+        if have.max > wanted.max:  # fewer bits: keep the upper ones
             scaled = np.asarray(x.array) // np.asarray((have.max + 1) // (wanted.max + 1), x.array.dtype)
             shifted = wrap(scaled)
             return saturate_cast(shifted, wanted) if saturate else cast(shifted, wanted)
@@ -113,18 +113,18 @@ def _format_of(data: bytes, op: str) -> str:
     raise errors.invalid_argument("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required.", op)
 
 
-_WRONG = {  # what TensorFlow says of a file that it cannot read
+_WRONG = {  # TensorFlow's errors for files that it cannot read
     "PNG": "Invalid PNG data, size {}",
     "JPEG": "jpeg::Uncompress failed. Invalid JPEG data or crop window. (size {})",
     "GIF": "Invalid GIF data (size {})",
     "BMP": "Invalid BMP data, size {}",
     "WEBP": "Failed to decode WebP image. (size {})",
 }
-_PIXELS = 2**29  # of a picture, or of all pictures of a GIF together: as many as TensorFlow reads
+_PIXELS = 2**29  # of an image, or of all images of a GIF together: TensorFlow's limit
 
 
 def _opened(data: bytes, op: str) -> Any:
-    """The picture in a file, whose size has been checked and whose pixels have been read."""
+    """Read the image in a file, after checking its size."""
     picture = _header(data, op)
     with _named(data, op):
         picture.load()
@@ -132,7 +132,7 @@ def _opened(data: bytes, op: str) -> Any:
 
 
 def _header(data: bytes, op: str) -> Any:
-    """The picture in a file, before its pixels are read; in a large one there may be far less than it says."""
+    """The image in a file without its pixels; there may be far fewer than the header of a large one says."""
     kind = _format_of(data, op)
     _pillow()
     with _named(data, op):
@@ -154,13 +154,13 @@ def _header(data: bytes, op: str) -> Any:
     return picture
 
 
-_DENSEST = {"PNG": 8 * 1032, "BMP": 128}  # pixels that a byte stands for at most, where that is known
+_DENSEST = {"PNG": 8 * 1032, "BMP": 128}  # the largest number of pixels per byte, if it is known
 _PLUGINS = {"PNG": "Png", "JPEG": "Jpeg", "GIF": "Gif", "BMP": "Bmp", "WEBP": "WebP"}  # the names of Pillow's modules
 
 
 @contextmanager
 def _named(data: bytes, op: str) -> Iterator[None]:
-    """Let whatever a decoder runs into be TensorFlow's error."""
+    """Convert any error of a decoder to TensorFlow's error."""
     try:
         yield
     except MemoryError:
@@ -173,14 +173,14 @@ def _named(data: bytes, op: str) -> Iterator[None]:
 
 
 def _pixels(picture: Any, channels: int, dtype: Any, op: str) -> Any:
-    """The numbers of a picture, [height, width, channels]."""
+    """The pixels of an image as an array [height, width, channels]."""
     if channels not in (0, 1, 2, 3, 4):
         raise errors.invalid_argument(f"channels must be 0, 1, 3, or 4, got {channels}", op)
     wide = picture.mode.startswith("I;16") or picture.mode == "I"
     if wide and channels in (0, 1):
         values = np.asarray(picture).astype(np.uint16)[..., None]
         return values if dtype == np.uint16 else (values >> 8).astype(np.uint8)
-    if wide:  # Pillow has 16 bits for one channel only
+    if wide:  # Pillow supports 16 bits for one channel only
         image_module, _ = _pillow()
         picture = image_module.fromarray((np.asarray(picture).astype(np.uint16) >> 8).astype(np.uint8))
     mode = _MODES.get(channels) or _natural_mode(picture)
@@ -472,7 +472,7 @@ def _path(filename: Any, op: str) -> str:
 
 
 def _file_systems() -> Any:
-    """File systems by name, loaded when they are first used."""
+    """File systems by name, imported when they are first used."""
     return importlib.import_module("gradtape._src.formats.file_systems")
 
 
@@ -505,7 +505,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     >>> os.path.getsize(path)
     5
     """
-    if current_graph() is not None:  # also if the arguments are known: every call of the function writes
+    if current_graph() is not None:  # even if the arguments are known: every call of the function writes
         raise only_eager(RuntimeError("A function that XLA compiles cannot write files."))
     path, data = _path(filename, "WriteFile"), _bytes(contents, "WriteFile")
     if "://" in path:
@@ -628,7 +628,7 @@ if TYPE_CHECKING:
         decode_csv as decode_csv,
         encode_base64 as encode_base64,
     )
-else:  # a type checker would take every misspelled name for one that is loaded on first use
+else:  # type checkers would accept any misspelled name
     __getattr__ = getattr_of(__name__, _LAZY)
 
 

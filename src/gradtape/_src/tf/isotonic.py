@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class IsotonicRegression(NamedTuple):
-    """The monotone values, and which block of equal values each of them belongs to."""
+    """The monotone values, and the block of equal values that each of them belongs to."""
 
     output: Any
     segments: Any
@@ -68,7 +68,7 @@ def _of_last_axis(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _blocks(rows: Any) -> Any:
-    """For each element of decreasing rows the number of its block: neighbours in the wrong order are pooled."""
+    """The number of the block of each element in decreasing rows: neighbors in the wrong order are pooled."""
     found = np.zeros(rows.shape, np.int32)
     for i, row in enumerate(rows.astype(np.float64)):
         sums: list[float] = []

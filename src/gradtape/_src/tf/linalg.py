@@ -65,7 +65,7 @@ def matmul(
         x, y = hinted_operands(a, b)
     except NotDenseError:
         return call_on_composites("matmul", matmul, (a, b, transpose_a, transpose_b, adjoint_a, adjoint_b), {})
-    if x.dtype.is_complex:  # only there a transpose is not an adjoint
+    if x.dtype.is_complex:  # only then the transpose is not the adjoint
         x = matrix_transpose(x) if transpose_a else x
         y = matrix_transpose(y) if transpose_b else y
     else:
@@ -147,7 +147,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) 
 
 
 def _contracted(x: Tensor, y: Tensor, axes: Any) -> tuple[list[int], list[int]]:
-    """The axes that `tensordot` sums over, of each operand."""
+    """The axes of each operand that `tensordot` sums over."""
     rank_x, rank_y = len(x.array.shape), len(y.array.shape)
     if isinstance(axes, (list, tuple)) and not (len(axes) == 2 and all(np.ndim(static(part)) == 0 for part in axes)):
         if len(axes) != 2:
@@ -395,7 +395,7 @@ _LAZY = homes_of(
         "LinearOperatorScaledIdentity LinearOperatorToeplitz LinearOperatorTridiag LinearOperatorZeros",
     ),
 )
-"""What `gradtape.linalg` loads on first use, too."""
+"""Names that `gradtape.linalg` imports on first use."""
 
 _HOMES = homes_of(
     (
@@ -475,7 +475,7 @@ if TYPE_CHECKING:
         tridiagonal_matmul as tridiagonal_matmul,
         tridiagonal_solve as tridiagonal_solve,
     )
-else:  # a type checker would take every misspelled name for one that is loaded on first use
+else:  # type checkers would accept any misspelled name
     __getattr__ = getattr_of(__name__, _LAZY | _HOMES)
 
 

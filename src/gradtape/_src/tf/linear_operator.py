@@ -1,7 +1,7 @@
-"""`tf.linalg.LinearOperator`: matrices that are known by their structure, with what it makes cheap.
+"""`tf.linalg.LinearOperator`: matrices with a known structure, which makes some operations cheap.
 
-A class says what it knows: its shape and its product with a matrix are enough. The rest is computed from these, through
-the matrix itself where nothing better is known.
+A class has to define its shape and its product with a matrix. Everything else is computed from these, through the dense
+matrix if nothing better is known.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["LinearOperator", "LinearOperatorAdjoint", "LinearOperatorComposition
 
 
 def tensor_of(value: Any, dtype: Any = None) -> Any:
-    """An argument of an operator: variables stay what they are, so that tapes see every reading."""
+    """An argument of an operator: variables are not converted, so that tapes record every read."""
     return value if isinstance(value, (Tensor, Variable)) else convert(value, dtype)
 
 
@@ -122,7 +122,7 @@ class LinearOperator(Module):
         self._is_self_adjoint, self._is_positive_definite = is_self_adjoint, is_positive_definite
         self._is_square_given = True if is_self_adjoint or self._is_non_singular else is_square
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
     @property
     def dtype(self) -> DType:
         return self._dtype
@@ -192,7 +192,7 @@ class LinearOperator(Module):
         """Return the number of axes, as a tensor."""
         return convert(self.tensor_rank)
 
-    # -- what subclasses define --------------------------------------------------------------------------------------
+    # -- methods of subclasses ---------------------------------------------------------------------------------------
     def _shape(self) -> TensorShape:
         raise NotImplementedError("_shape is not implemented.")
 
@@ -286,7 +286,7 @@ class LinearOperator(Module):
                 f"Exact {what} not implemented for an operator that is expected to not be square."
             )
 
-    # -- what follows from it ----------------------------------------------------------------------------------------
+    # -- derived methods ---------------------------------------------------------------------------------------------
     def to_dense(self, name: str = "to_dense") -> Any:
         """Return the matrix as a dense tensor."""
         return self._to_dense()

@@ -97,7 +97,7 @@ class LinearOperatorDiag(LinearOperator):
 
 
 class _Sized(LinearOperator):
-    """An operator whose number of rows is given, with a batch shape."""
+    """An operator with a given number of rows, and a batch shape."""
 
     def __init__(self, dtype: Any, rows: Any, columns: Any, batch_shape: Any, **hints: Any) -> None:
         sizes = [int(n) for n in (rows, columns)]
@@ -283,7 +283,7 @@ class LinearOperatorZeros(_Sized):
 
 
 class _OfOperators(LinearOperator):
-    """An operator that is made of others."""
+    """An operator that consists of others."""
 
     def __init__(self, operators: Any, is_non_singular: bool | None, is_self_adjoint: bool | None,
                  is_positive_definite: bool | None, is_square: bool | None, name: str) -> None:  # fmt: skip
@@ -508,7 +508,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         return self._base.matmul(x, adjoint=adjoint) + linalg.matmul(left, inner)
 
     def _capacitance(self, left: Any, right: Any, adjoint: bool) -> Any:
-        """What Woodbury's formula inverts: diag⁻¹ + v* A⁻¹ u."""
+        """The matrix that Woodbury's formula inverts: diag⁻¹ + v* A⁻¹ u."""
         count = self._u.shape[-1]
         inner = linalg.matmul(right, self._base.solve(left, adjoint=adjoint), adjoint_a=True)
         ones = array.ones([count], self.dtype) if self._diag_update is None else 1.0 / convert(self._diag_update)

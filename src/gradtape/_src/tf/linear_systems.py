@@ -167,7 +167,7 @@ _FORMATS = ("compact", "sequence", "matrix")
 
 
 def _bands(diagonals: Any, diagonals_format: str) -> Tensor:
-    """Tridiagonal matrices in compact form: [..., 3, n] with superdiagonal, diagonal, subdiagonal."""
+    """Tridiagonal matrices in compact format: [..., 3, n] with superdiagonal, diagonal, subdiagonal."""
     choice(diagonals_format, "diagonals_format", _FORMATS, "Unrecognized diagonals_format.")
     if diagonals_format == "compact":
         compact = operand(diagonals)
@@ -445,7 +445,7 @@ def _length(x: Tensor) -> Tensor:
 
 
 def _action(operator: Any) -> Callable[[Tensor], Tensor]:
-    """Multiplication by an operator, a matrix, or nothing."""
+    """Multiplication by an operator or a matrix; the identity for None."""
     if operator is None:
         return lambda v: v
     if hasattr(operator, "matvec"):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 
-# -- losses of single numbers ----------------------------------------------------------------------------------------
+# -- elementwise losses ------------------------------------------------------------------------------------------------
 def weighted_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, pos_weight: Any, name: str | None = None
 ) -> Tensor:
@@ -38,7 +38,7 @@ def weighted_cross_entropy_with_logits(
     if not is_same_shape(x.array.shape, z.array.shape):
         raise ValueError(f"`logits` and `labels` must have the same shape, received ({x.shape} vs {z.shape}).")
     weight = (same_dtype(pos_weight, x.dtype, "Mul", "pos_weight") - 1.0) * z + 1.0
-    # Written with |x| and relu on purpose: at x = 0 the derivative is the one that TensorFlow's formula has.
+    # |x| and relu on purpose: at x = 0 the derivative is that of TensorFlow's formula.
     log_part = math.log1p(math.exp(-math.absolute(x))) + math.relu(-x)
     result: Tensor = (1.0 - z) * x + weight * log_part
     return result
@@ -83,7 +83,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
         size = _whole_batch(global_batch_size)
     kind = losses.dtype
     if sample_weight is not None:
-        if not kind.is_floating:  # the product is rounded towards zero, to the dtype of the losses
+        if not kind.is_floating:  # the product is truncated to the dtype of the losses
             losses = cast(losses, "float32")
         weight = operand(sample_weight)
         if weight.dtype != losses.dtype:
@@ -100,7 +100,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
 
 
 def _whole_batch(global_batch_size: Any) -> int:
-    """The number of examples that the caller gave, checked."""
+    """Check the number of examples that the caller passed."""
     given = np.asarray(static(global_batch_size) if is_library(global_batch_size) else array_from(global_batch_size))
     if given.ndim:
         raise ValueError(f"global_batch_size must be scalar..  Expected scalar shape, saw shape: {given.shape}.")
@@ -127,7 +127,7 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
 
 
 def _replicas(function: str) -> int:
-    """How many replicas call a function of losses, which must not be called across replicas."""
+    """The number of replicas that call a loss function, which must not be called across replicas."""
     from gradtape._src.distribute.context import get_strategy, has_strategy, in_cross_replica_context
 
     if has_strategy() and in_cross_replica_context():
@@ -140,7 +140,7 @@ def _replicas(function: str) -> int:
 
 # -- connectionist temporal classification ---------------------------------------------------------------------------
 def _check_lengths(labels: Tensor, label_length: Tensor, logit_length: Tensor, batch: int) -> None:
-    """Of each sequence there is a row of labels, and two lengths."""
+    """Check that each sequence has a row of labels, and two lengths."""
     for given in (label_length, logit_length):
         if not given.dtype.is_integer:
             raise errors.unsupported_dtype("CTCLossV2", given.dtype, "int32, int64")
@@ -203,7 +203,7 @@ def ctc_loss(
     blank %= classes
     if not time or not batch:
         return wrap(np.zeros(batch, x.array.dtype))
-    # Beyond a row's length anything may stand: it becomes some class, and no path goes there.
+    # Labels after the length of a row may be anything: they become some class, which no path reaches.
     inside: Any = math.minimum(math.maximum(y, 0), classes - 1)
     if not y.array.shape[1]:
         inside = np.zeros((batch, 1), y.array.dtype)
@@ -242,9 +242,9 @@ def collapse_repeated(labels: TensorLike, seq_length: Any, name: str | None = No
     return wrap(result), wrap(count)
 
 
-# -- losses that look at a few sampled classes -----------------------------------------------------------------------
+# -- losses with sampled classes -------------------------------------------------------------------------------------
 class AccidentalHits(NamedTuple):
-    """Where sampled classes are true ones: the row, the place in the sample, and the weight that removes it."""
+    """Sampled classes that are true classes: the row, the position in the sample, and the weight that removes it."""
 
     indices: Any
     ids: Any
@@ -280,7 +280,7 @@ def compute_accidental_hits(
 
 
 def _table(params: Any) -> Any:
-    """One table of rows: shards of one hold consecutive rows, and are joined."""
+    """One table of rows: shards have consecutive rows, and are concatenated."""
     if not isinstance(params, (list, tuple)) or not params or not hasattr(params[0], "shape"):
         return params
     if len(params) == 1:
@@ -300,7 +300,7 @@ def _sampled_logits(
     remove_accidental_hits: bool,
     seed: Any,
 ) -> tuple[Tensor, Tensor]:
-    """Logits [batch, num_true + num_sampled] of the true and of the sampled classes, and their labels."""
+    """Logits [batch, num_true + num_sampled] of the true and the sampled classes, and their labels."""
     x = operand(inputs)
     wanted = cast(operand(labels), "int64")
     if len(wanted.array.shape) == 1:

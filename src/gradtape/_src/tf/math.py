@@ -122,7 +122,7 @@ def conj(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _numeric(value: Any, kinds: str, sentence: str) -> Tensor:
-    """An input of numbers; others are a TypeError here."""
+    """A numeric input; others raise a TypeError here."""
     x = operand(value)
     if x.array.dtype.kind.replace("V", "f") not in kinds:
         if sentence == "angle":
@@ -276,7 +276,7 @@ def add_n(inputs: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _listed(inputs: Any) -> list[Tensor]:
-    """The tensors of a list argument, each with a dtype of its own; a tensor is the list of its rows."""
+    """The tensors of a list argument, each with its own dtype; a tensor is the list of its rows."""
     if isinstance(inputs, IndexedSlices):
         return [convert(inputs)]
     if isinstance(inputs, (dict, str)) or not hasattr(inputs, "__iter__"):
@@ -295,7 +295,7 @@ def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _condition(value: Any) -> Tensor:
-    """A plain value that must be booleans."""
+    """A plain value that must be boolean."""
     return operand(value, None if has_dtype(value) else as_dtype("bool"))
 
 
@@ -444,7 +444,7 @@ def reduce_euclidean_norm(
     5.0
     """
     x = operand(input_tensor)
-    if x.dtype.is_integer:  # TensorFlow rounds the norm of integers down
+    if x.dtype.is_integer:  # TensorFlow truncates the norm of integers
         total = reduce_sum(math.square(x), axis, keepdims)
         return cast(math.sqrt(cast(total, "float64")), total.dtype)
     y = widened(x)
@@ -466,9 +466,9 @@ def count_nonzero(
 
 
 def _is_nonzero(x: Tensor) -> Tensor:
-    """Where x is not the zero of its dtype, which is the empty one of texts."""
+    """Where x is not the zero of its dtype, which is "" for strings."""
     zero = np.array(b"", object) if x.dtype.name == "string" else np.zeros((), x.array.dtype)
-    by_zero = x.dtype.name == "string" or x.dtype.is_complex  # a cast to bool takes the real part
+    by_zero = x.dtype.name == "string" or x.dtype.is_complex  # a cast to bool uses the real part
     there: Tensor = math.not_equal(x, constant_operand(zero)) if by_zero else cast(x, "bool")
     return there
 
@@ -511,7 +511,7 @@ def _arg(function: Any, input: Any, axis: Any, output_type: Any, op: str, allowe
         raise errors.unsupported_dtype(op, wanted, allowed, "output_type")
     shape, at = tuple(x.array.shape), 0 if axis is None else _position(axis, op)
     if not -len(shape) <= at < len(shape):
-        late = len(shape) <= 1  # TensorFlow's functions look at the axis of more than a vector while they are traced
+        late = len(shape) <= 1  # TensorFlow's functions check the axis of more than a vector while they are traced
         kind = errors.refused_value if late else errors.invalid_argument
         raise kind(f"Expected dimension in the range [{-len(shape)}, {len(shape)}), but got {at}", op)
     at += len(shape) if at < 0 else 0
@@ -680,7 +680,7 @@ def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Te
     return total
 
 
-# -- functions that are loaded when they are first used ----------------------------------------------------------------
+# -- functions that are imported on first use ------------------------------------------------------------------------
 _HOMES = homes_of(
     ("tf.indexing", "bincount confusion_matrix invert_permutation is_non_decreasing is_strictly_increasing"),
     ("tf.ranking", "approx_max_k approx_min_k in_top_k top_k"),
@@ -755,7 +755,7 @@ if TYPE_CHECKING:
         xlogy as xlogy,
         zeta as zeta,
     )
-else:  # a type checker would take every misspelled name for one that is loaded on first use
+else:  # type checkers would accept any misspelled name
     __getattr__ = getattr_of(__name__, _HOMES)
 
 

@@ -1,4 +1,4 @@
-"""What functions of matrices share: checks of their arguments, and small products."""
+"""Functions that matrix functions share: checks of arguments, and small products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def checked_matrix(x: Tensor, op: str, *, square: bool = True) -> Tensor:
-    """A stack of matrices of floating or complex numbers, or TensorFlow's error."""
+    """A stack of floating-point or complex matrices; raises TensorFlow's error for others."""
     shape = x.array.shape
     if not (x.dtype.is_floating or x.dtype.is_complex):
         raise errors.unsupported_dtype(op, x.dtype, "fc")
@@ -30,7 +30,7 @@ def checked_matrix(x: Tensor, op: str, *, square: bool = True) -> Tensor:
 
 
 def via_float32(function: Callable[..., Any], *given: Tensor, **attrs: Any) -> Any:
-    """Run a primitive; float16 and bfloat16, for which there are no factorisations, by way of float32."""
+    """Run a primitive; in float32 for float16 and bfloat16, for which there are no factorisations."""
     narrow = given[0].array.dtype
     if narrow.itemsize > 2:
         return function(*given, **attrs)
@@ -57,7 +57,7 @@ def index_last(x: Tensor, *last: Any) -> Tensor:
 
 
 def constant_like(x: Tensor, value: Any) -> Tensor:
-    """A constant of x's dtype."""
+    """A constant with x's dtype."""
     return constant_operand(np.asarray(value, x.array.dtype))
 
 

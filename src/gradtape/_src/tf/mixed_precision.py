@@ -1,6 +1,6 @@
-"""Loss scaling: float16 gradients that do not underflow.
+"""Loss scaling: avoid underflow of float16 gradients.
 
-float16 has no numbers below 6e-8, and many gradients are smaller. bfloat16 has float32's range and needs none of this.
+float16 has no numbers below 6e-8, and many gradients are smaller. bfloat16 has float32's range and needs no scaling.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class LossScale:
 
     @property
     def variables(self) -> list[Variable]:
-        """The scale and its counters: for checkpoints."""
+        """The scale and its counters, for checkpoints."""
         return [self._scale, self._good, self._skipped]
 
     def scale_loss(self, loss: Any) -> Any:
-        """The loss times the scale; of a function that gives a loss, such a function."""
+        """The loss times the scale; for a function that returns a loss, such a function."""
         if callable(loss) and not isinstance(loss, (Tensor, Variable)):
             return lambda: self.scale_loss(loss())
         loss = convert(loss)
@@ -81,12 +81,12 @@ class LossScale:
     get_scaled_loss = scale_loss
 
     def get_unscaled_gradients(self, grads: Any) -> list[Any]:
-        """The gradients of a scaled loss, divided by the scale; None stays None, slices stay slices."""
+        """The gradients of a scaled loss, divided by the scale; None stays None, IndexedSlices stay sparse."""
         inverse = 1.0 / self._scale.value()
         return [None if g is None else map_values(lambda v: v * cast(inverse, v.dtype), g) for g in grads]
 
     def apply(self, gradients: Any, update: Callable[[list[Any]], Any]) -> Tensor:
-        """Call `update(gradients)` if all are finite, otherwise skip the step. Returns whether it was made."""
+        """Call `update(gradients)` if all are finite, otherwise skip the step. Return whether it was called."""
         there = [g.values if isinstance(g, IndexedSlices) else g for g in gradients if g is not None]
         finite = convert(True)
         for g in there:

@@ -55,7 +55,7 @@ class Module:
                 "class name)."
             )
         self._name = name
-        with name_scope(name) as scope:  # where the module is made decides, not where its methods run
+        with name_scope(name) as scope:  # determined where the module is created, not where its methods run
             self._scope_name = scope
 
     @property
@@ -96,7 +96,7 @@ class Module:
         with_path: bool = False,
         expand_composites: bool = False,
     ) -> Iterator[Any]:
-        """What the predicate accepts, attributes in sorted order, each object once, nearer ones first."""
+        """The attributes that the predicate accepts, sorted by name, without repetitions, nearest ones first."""
         seen: set[int] = {id(self)}
         queue: list[tuple[tuple[Any, ...], Module]] = [((), self)]
         while queue:
@@ -114,7 +114,9 @@ class Module:
             queue = deeper + queue
 
     def _no_dependency(self, value: Any) -> Any:
-        """A value to be kept as an attribute without being saved: as it is, since only variables and modules are."""
+        """A value to store as an attribute without tracking it: unchanged, because only variables and modules are
+        tracked.
+        """
         return value
 
     def _trackable_children(self) -> dict[str, Any]:
@@ -125,7 +127,7 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        if deferred_restores:  # a restored checkpoint may have values for what is attached here
+        if deferred_restores:  # a restored checkpoint may have values for new attributes
             from gradtape._src.checkpoint.tracking import resume_at
 
             resume_at(self, name)
@@ -161,7 +163,7 @@ def _leaves(module: Module) -> Iterator[tuple[tuple[Any, ...], Any]]:
 def _parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
     if isinstance(value, Mapping):
         keys = list(value)
-        with suppress(TypeError):  # keys of several kinds have no order
+        with suppress(TypeError):  # keys of several types are not ordered
             keys = sorted(keys)
         return [(key, value[key]) for key in keys]
     if isinstance(value, (list, tuple)):

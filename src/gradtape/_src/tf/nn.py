@@ -261,7 +261,7 @@ def scaled_dot_product_attention(
     """
     q, k = operands(query, key)
     v = operand(value, q.dtype)
-    if scale is not None and not isinstance(scale, (int, float)):  # a tensor, which may be learned
+    if scale is not None and not isinstance(scale, (int, float)):  # a tensor, which may be trainable
         q, scale = q * scale, 1.0
     given = [q, k, v]
     shape = _attention_shape(*given)
@@ -401,7 +401,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
 
 
 def _no_label(labels: Any, size: int) -> Exception:
-    bad = labels[(labels < 0) | (labels >= size)][-1]  # TensorFlow names the last one
+    bad = labels[(labels < 0) | (labels >= size)][-1]  # TensorFlow's error names the last one
     return errors.invalid_argument(
         f"Received a label value of {bad} which is outside the valid range of [0, {size}).  Label values: "
         f"{' '.join(map(str, labels.reshape(-1).tolist()))}",
@@ -410,11 +410,11 @@ def _no_label(labels: Any, size: int) -> Exception:
 
 
 LABELS = index.WITHIN._replace(error=_no_label)
-"""Labels are numbers of classes."""
+"""Labels are valid classes."""
 
 
 def _within(labels: Any, classes: int) -> bool:
-    """Whether all labels lie in [0, classes); of few, NumPy finds the place of the largest faster than the largest."""
+    """Whether all labels are in [0, classes); for few, NumPy's argmax is faster than max."""
     return bool(labels.item(labels.argmax()) < classes and labels.item(labels.argmin()) >= 0)
 
 

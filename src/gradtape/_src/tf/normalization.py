@@ -52,7 +52,7 @@ def moments(
     x = operand(x)
     y = widened(x)
     axis = axes_of(axes, len(y.array.shape), "Mean")
-    if axes is not None and not axis and not keepdims:  # TensorFlow squeezes `axes`, and that is every axis of size 1
+    if axes is not None and not axis and not keepdims:  # TensorFlow squeezes `axes`, that is, every axis of size 1
         y = array.reshape(y, shape=tuple(n for n in y.array.shape if is_dimension(n) or n != 1))
     mean = tfmath.reduce_mean(y, axis, keepdims)
     if y.dtype.is_complex:
@@ -246,7 +246,7 @@ def fused_batch_norm(
 
 # -- dropout ---------------------------------------------------------------------------------------------------------
 def _noise(shape: tuple[int, ...], dtype: DType, seed: Any) -> Tensor:
-    """Uniform numbers in [0, 1): the one place where dropout is random."""
+    """Uniform numbers in [0, 1): the only source of randomness in dropout."""
     drawn: Tensor = random.uniform(shape, dtype=dtype, seed=seed)
     return drawn
 
@@ -275,7 +275,7 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
     if noise_shape is not None:
         wanted = integers(noise_shape, "RandomUniform", "T") if is_library(noise_shape) else noise_shape
         sizes = list(wanted) if isinstance(wanted, (list, tuple, set)) or np.ndim(wanted) == 1 else [wanted]
-        if len(sizes) == len(shape):  # None stands for the size of x
+        if len(sizes) == len(shape):  # None means the size of x
             sizes = [n if s is None else s for n, s in zip(shape, sizes, strict=True)]
         shape = shape_of(sizes)
     try:
@@ -294,7 +294,7 @@ def _dropout(x: Any, rate: Any, noise_shape: Any, sampler: Callable[[tuple[int, 
 
 
 def _unbiased(count: Any, dtype: Any) -> Any:
-    """What makes a mean of squares an unbiased estimate."""
+    """The factor that makes a mean of squares an unbiased estimate."""
     less = max(count - 1, 1)
     return number(count, dtype) / number(less, dtype) if is_dimension(count) else count / less
 

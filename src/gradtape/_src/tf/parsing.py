@@ -1,4 +1,4 @@
-"""`tf.io`: records as tensors. `tf.train.Example` and tensors in bytes."""
+"""`tf.io`: parse records into tensors: `tf.train.Example`, and serialized tensors."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def parsed_examples(rows: list[Any], features: Any, shape: tuple[int, ...]) -> d
 
 
 def values_of(key: str, row: Any, dtype: Any, op: str = _OP) -> Any:
-    """The values of a feature in an example, or None if it is not there."""
+    """The values of a feature in an example, or None if it is missing."""
     feature: Feature | None = row.get(key)
     kind = None if feature is None else feature.WhichOneof("kind")
     if feature is None or kind is None:

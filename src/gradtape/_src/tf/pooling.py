@@ -1,4 +1,4 @@
-"""Pooling: the largest or the mean element of each window."""
+"""Pooling: the maximum or the mean of each window."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ _REAL = ("float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "u
 
 
 class _Windows(NamedTuple):
-    """How to pool: the images with channels last, the attributes of the primitive, and how to restore the layout."""
+    """The arguments of pooling: the images, channels last, the primitive's attributes, and how to
+    restore the layout.
+    """
 
     x: Tensor
     how: dict[str, Any]
@@ -69,7 +71,7 @@ def _pooling(
     pairs = padding_pairs(padding, sizes, tuple(window), tuple(steps), rates, second, op, explicit=op == "MaxPool")
     check_fit(sizes, tuple(window), tuple(steps), rates, pairs, op)
     depth = channels != 1 or channel_steps != 1
-    if depth:  # channels are one more axis of space
+    if depth:  # channels are one more spatial axis
         pair = same_padding(x.array.shape[-1], channels, channel_steps, 1) if padding == "SAME" else (0, 0)
         x = array.reshape(x, shape=(*x.array.shape, 1))
         window, steps, rates, pairs = [*window, channels], [*steps, channel_steps], (*rates, 1), (*pairs, pair)
@@ -234,7 +236,7 @@ def pool(
 
 
 class MaxPoolWithArgmax(NamedTuple):
-    """The maxima of windows, and where they were."""
+    """The maxima of windows, and their positions."""
 
     output: Any
     argmax: Any

@@ -1,4 +1,4 @@
-"""Profiles of what runs: JAX's profiler, whose files TensorBoard's profile plugin and Perfetto read."""
+"""Profiles of programs: JAX's profiler, whose files TensorBoard's profile plugin and Perfetto can read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def start(logdir: str, options: ProfilerOptions | None = None) -> None:
 
 
 def stop(save: bool = True) -> None:
-    """End the profile, and write it."""
+    """Stop the profile, and write it."""
     if not _running:
         raise errors.UnavailableError(None, None, "Cannot export profiling results. No profiler is running.")
     _running.clear()
@@ -101,7 +101,7 @@ class Trace:
         return self
 
     def set_metadata(self, **kwargs: Any) -> None:
-        """Show more keywords with the block."""
+        """Add more keywords to the block."""
         self._details.update(kwargs)
 
     @guarded

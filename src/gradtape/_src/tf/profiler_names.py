@@ -1,4 +1,4 @@
-"""`tf.profiler`: profiles of what runs."""
+"""`tf.profiler`: profiles of programs."""
 
 from gradtape._src.tf import profiler as experimental
 

@@ -1,4 +1,4 @@
-"""Tensors as protocol messages, and names of devices: what libraries exchange."""
+"""Tensors as protocol messages, and names of devices, for exchange with libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradtape._src.formats.tensor_proto import parsed, serialized
 __all__ = ["DeviceSpec", "make_ndarray", "make_tensor_proto"]
 
 _ONE = {"float32": "float_val", "float64": "double_val", "int32": "int_val", "int64": "int64_val", "bool": "bool_val"}
-"""The field for a single value, by dtype; more values, and other dtypes, are bytes."""
+"""The field for a single value, by dtype; several values, and other dtypes, are stored as bytes."""
 
 
 def make_tensor_proto(
@@ -153,7 +153,7 @@ class DeviceSpec:
         return DeviceSpec(**{**self._parts(), **kwargs})
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
-        """Return the parts of another name where it has them, and of this one elsewhere."""
+        """Return the parts of another name, and those of this one for parts that the other lacks."""
         return self.replace(**{name: value for name, value in dev._parts().items() if value is not None})
 
     def parse_from_string(self, spec: str) -> DeviceSpec:

@@ -62,7 +62,7 @@ def py_function(
 
 
 def _as_one_op(result: Any, tensors: list[Tensor]) -> Any:
-    """Gradients by an input that a result does not depend on are zeros, because the call is one op."""
+    """Make gradients by inputs that a result does not depend on zeros, because the call is one op."""
     from gradtape._src.graph.calls import joined
 
     outputs = nest.flatten(result)
@@ -74,7 +74,7 @@ def _as_one_op(result: Any, tensors: list[Tensor]) -> Any:
 
 
 def _checked(call: Callable[[], Any], op: str) -> Any:
-    """A call of the user's code as an op: whatever it raises is an error of that."""
+    """Call the user's code as an op: all exceptions become errors of that op."""
     try:
         return call()
     except (errors.OpError, EscapeError):
@@ -94,7 +94,7 @@ _KINDS: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
 
 
 def _inside_program(func: Callable[..., Any], tensors: list[Tensor], Tout: Any, *, differentiable: bool) -> Any:
-    """The function as a part of a program that is being traced, which calls back to Python."""
+    """Add the function to the program that is being traced, which calls back to Python."""
     from gradtape._src.graph.host_calls import function_on_host
 
     many = isinstance(Tout, (list, tuple))
@@ -104,10 +104,10 @@ def _inside_program(func: Callable[..., Any], tensors: list[Tensor], Tout: Any, 
 
 
 def _outputs(result: Any, Tout: Any, func: Any) -> Any:
-    """The function's results as tensors of the dtypes that were promised."""
+    """Convert the function's results to tensors of the declared dtypes."""
     many = isinstance(Tout, (list, tuple))
     wanted = [_dtype(t) for t in Tout] if many else [_dtype(Tout)]
-    # As in TensorFlow, a list has a value for each output, and those that were not announced are left out.
+    # As in TensorFlow, a list has a value for each output, and undeclared ones are dropped.
     values = [] if result is None else list(result)[: len(wanted)] if isinstance(result, (list, tuple)) else [result]
     if len(values) != len(wanted):
         raise errors.invalid_argument(
@@ -136,7 +136,7 @@ _NUMPY_FUNCTION = Op(
     category="other",
     names=("numpy_function",),
     doc="A function that computes in NumPy, without a derivative.",
-)  # recorded, so that tapes know the end
+)  # recorded, so that tapes report the end of the path
 
 
 @overload
@@ -185,7 +185,7 @@ def numpy_function(
     if current_graph() is not None:
         return _inside_program(in_function, tensors, Tout, differentiable=False)
 
-    # As in TensorFlow, eager code gets what the function gives, and a tf.function what was announced.
+    # As in TensorFlow, eager code gets the function's results, and a tf.function the declared ones.
     def kernel(*arrays: Any) -> tuple[Any, ...] | None:
         result = in_function(*tensors) if inside_eager_function() else func(*arrays)
         return None if result is None else tuple([None if v is None else array_from(v) for v in nest.flatten(result)])
@@ -199,7 +199,7 @@ def numpy_function(
 
 
 def _arrays(result: Any, Tout: Any, func: Any) -> Any:
-    """What a function of arrays gives, if it has the dtypes that were announced."""
+    """The results of a function of arrays, if they have the declared dtypes."""
     many = isinstance(Tout, (list, tuple))
     wanted = [_dtype(t) for t in Tout] if many else [] if Tout is None else [_dtype(Tout)]
     values = [] if result is None else list(result) if isinstance(result, (list, tuple)) else [result]
@@ -291,7 +291,7 @@ print_.__name__ = print_.__qualname__ = "print"
 
 
 def _print_from_program(inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Print whenever the program comes to this place, with the values of then."""
+    """Print whenever the program reaches this point, with the current values."""
     from gradtape._src.graph.host_calls import effect
 
     leaves = [read(leaf) if isinstance(leaf, Variable) else leaf for leaf in nest.flatten(inputs)]
@@ -312,7 +312,7 @@ def _emit(text: str, stream: Any) -> None:
     elif hasattr(stream, "write"):
         stream.write(text)
         stream.flush()
-    elif callable(stream):  # a logger's method
+    elif callable(stream):  # the method of a logger
         stream(text.rstrip("\n"))
     else:
         raise ValueError(
@@ -323,7 +323,7 @@ def _emit(text: str, stream: Any) -> None:
 
 
 class _Text:
-    """Text that stands in a structure as it is."""
+    """Text that is printed verbatim in a structure."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -359,7 +359,7 @@ def _sparse_text(x: Any, most: int) -> str:
 
 
 def _rows_text(value: Any, most: int) -> str:
-    """Rows of a ragged tensor, with commas, as TensorFlow prints them: long ones with their middle left out."""
+    """Rows of a ragged tensor with commas, as TensorFlow prints them: the middle of long ones is omitted."""
     if isinstance(value, list):
         long = most >= 0 and len(value) > 2 * most
         ends = [*value[:most], None, *value[len(value) - most :]] if long else value

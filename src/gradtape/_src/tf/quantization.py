@@ -1,4 +1,4 @@
-"""`tf.quantization`: rounding to few levels in the forward pass, with the gradient of a clip."""
+"""`tf.quantization`: round to few levels in the forward pass, with the gradient of clipping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _levels(low: Tensor, high: Tensor, num_bits: int, narrow_range: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The range moved so that zero is one of its levels, the distance between levels, and its inverse."""
+    """The range, shifted so that zero is one of its levels, the distance of levels, and its inverse."""
     first, last = (1.0 if narrow_range else 0.0), float(2**num_bits - 1)
     step = (high - low) / (last - first)
     zero = math.minimum(math.maximum(math.floor(first - low / step + 0.5), first), last)
@@ -31,18 +31,18 @@ def _fake_quant(inputs: Any, low: Tensor, high: Tensor, num_bits: Any, narrow_ra
     )
     if not 2 <= num_bits <= 16:
         raise errors.invalid_argument(f"num_bits must be between 2 and 16, inclusive, got {num_bits}", op)
-    # The value is the rounded one, the gradient that of the clip to the moved range, whose ends belong to it.
+    # The value is the rounded one, the gradient that of clipping to the shifted range, including its ends.
     bottom, top, step, per_unit = _levels(array.stop_gradient(low), array.stop_gradient(high), num_bits, narrow_range)
     still = array.stop_gradient(x)
     clipped = math.maximum(math.minimum(still, top), bottom)
-    # Between two levels the rounding errors decide: one of TensorFlow's kernels divides, the others multiply.
+    # Between two levels rounding errors decide: one of TensorFlow's kernels divides, the others multiply.
     place = (clipped - bottom) / step if op == "FakeQuantWithMinMaxVars" else (clipped - bottom) * per_unit
     rounded = math.floor(place + 0.5) * step + bottom
     passed = math.where(math.less(still, bottom), low, math.where(math.greater(still, top), high, x))
     result: Tensor = passed + array.stop_gradient(rounded - passed)
     if op == "FakeQuantWithMinMaxArgs":
         return result
-    # Bounds that are both zero, as variables begin, give zeros whose gradient passes.
+    # Bounds that are both zero, as variables are initially, give zeros, and pass gradients through.
     empty = math.logical_and(math.equal(low, 0), math.equal(high, 0))
     nothing: Tensor = math.where(empty, x - still, result)
     return nothing

@@ -1,4 +1,4 @@
-"""`tf.ragged`: making ragged tensors, and functions of their flat values."""
+"""`tf.ragged`: create ragged tensors, and apply functions to their flat values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _depths(values: Any) -> tuple[int | None, int]:
-    """How deep the scalars are nested (None: there are none), and the lists."""
+    """The depth of scalars in nested lists (None: there are none), and of the lists."""
     scalars, depth, level = None, 0, [values]
     while level:
         plain = [value for value in level if not _is_list(value)]
@@ -87,7 +87,7 @@ def _depths(values: Any) -> tuple[int | None, int]:
 def _ranks(
     pylist: Any, scalars: int | None, depth: int, ragged_rank: int | None, inner_shape: Any
 ) -> tuple[int, tuple[int, ...]]:
-    """The number of ragged dimensions, and the sizes of the uniform ones behind them."""
+    """The number of ragged dimensions, and the sizes of the uniform inner ones."""
     if scalars is not None and ragged_rank is not None and ragged_rank >= scalars:
         raise ValueError(
             f"pylist has scalar values depth {scalars}, but ragged_rank={ragged_rank} requires scalar value depth "
@@ -107,7 +107,7 @@ def _ranks(
 
 
 def _inner_shape(pylist: Any, ragged_rank: int) -> tuple[int, ...]:
-    """The sizes behind the ragged dimensions, which every part must have."""
+    """The sizes of the inner dimensions, which must be equal in all parts."""
     flat = pylist
     for _ in builtins.range(ragged_rank):
         flat = list(chain.from_iterable(flat))
@@ -205,7 +205,7 @@ def range(
 
 
 def _range_operands(starts: Any, limits: Any, deltas: Any, dtype: Any) -> list[Tensor]:
-    """Starts, limits and steps in the widest dtype among them, or in the given one."""
+    """Starts, limits and steps in their widest dtype, or in a given one."""
     given = [starts, limits, deltas]
     if dtype is not None:
         return [array.cast(one, dtype) if isinstance(one, Tensor) else convert(one, dtype) for one in given]

@@ -1,4 +1,4 @@
-"""Joining, repeating, reordering and looking up rows of ragged tensors."""
+"""Join, repeat, reorder and index rows of ragged tensors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ squared_difference true_divide truncatediv truncatemod zeta
 
 @register(*_FLAT.split())
 def _of_flat_values(call: Call, first: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of one tensor, elementwise, with settings behind it."""
+    """An elementwise function of one tensor, with further arguments."""
     return first._with_flat(call(first.flat_values, *args, **kwargs))
 
 
@@ -76,7 +76,7 @@ def _where(call: Call, condition: Any, x: Any = None, y: Any = None, name: Any =
 
 
 def _one_dtype(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands: what is no tensor yet takes the dtype of the other one."""
+    """Convert two operands to one dtype: plain values take that of the other operand."""
     known_x, known_y = (type(v) is RaggedTensor or is_library(v) for v in (x, y))
     if known_x and not known_y:
         return x, operand(y, x.dtype)
@@ -130,7 +130,7 @@ def _same_rank(values: Sequence[Any]) -> int:
 
 
 def _with_ragged_rank(value: Any, ragged_rank: int, dtype: Any) -> Any:
-    """A tensor with at least so many ragged dimensions."""
+    """A tensor with at least this number of ragged dimensions."""
     if ragged_rank == 0:
         return value
     if type(value) is RaggedTensor:
@@ -139,7 +139,7 @@ def _with_ragged_rank(value: Any, ragged_rank: int, dtype: Any) -> Any:
 
 
 def aligned(values: Sequence[Any], least: int = 0) -> list[Any]:
-    """Tensors of one rank with the same number of ragged dimensions."""
+    """Convert tensors of one rank to the same number of ragged dimensions."""
     found = [value for value in values if type(value) is RaggedTensor]
     dtype = partition_dtype(found) if found else np.int64
     ragged_rank = max([least, *[value.ragged_rank for value in found]])
@@ -165,7 +165,7 @@ def _list_with_dtype(values: Any) -> list[Any]:
 
 
 def join(values: Sequence[Any], axis: int) -> Any:
-    """Tensors with the same number of ragged dimensions, one behind the other."""
+    """Concatenate tensors with the same number of ragged dimensions."""
     if type(values[0]) is not RaggedTensor:
         return concat_dense(values, axis)
     if axis > 1:
@@ -178,7 +178,7 @@ def join(values: Sequence[Any], axis: int) -> Any:
 
 
 def _end_to_end(values: Sequence[RaggedTensor]) -> RaggedTensor:
-    """The rows of all tensors, one tensor behind the other."""
+    """The rows of all tensors, concatenated."""
     lengths = [value._partition.lengths for value in values]
     whole: RaggedTensor = from_partitions(
         join([value._values for value in values], 0), [of_lengths(np.concatenate(lengths))]
@@ -187,7 +187,7 @@ def _end_to_end(values: Sequence[RaggedTensor]) -> RaggedTensor:
 
 
 def _interleaved(values: Sequence[RaggedTensor]) -> RaggedTensor:
-    """The rows of all tensors: the first ones of all, the second ones of all, and so on."""
+    """The rows of all tensors, interleaved: the first row of each, the second row of each, and so on."""
     count = values[0]._partition.count
     for i, value in enumerate(values):
         if value._partition.count != count:
@@ -217,13 +217,13 @@ def _stack(call: Call, values: Any, axis: Any = 0, name: Any = None) -> Any:
 
 
 def pile(values: Sequence[Any], axis: int) -> Any:
-    """Tensors with the same number of ragged dimensions, along a new axis."""
+    """Stack tensors with the same number of ragged dimensions along a new axis."""
     first = values[0]
     if type(first) is not RaggedTensor:
         return stack_dense(values, axis)
     if axis > 1:
         _check_same_rows(values)
-        lengths = RowPartition(first._partition.splits)  # TensorFlow forgets there that the rows have one length
+        lengths = RowPartition(first._partition.splits)  # TensorFlow drops the uniform length
         return from_partitions(pile([value._values for value in values], axis - 1), [lengths])
     if axis == 0:
         counts = np.array([value._partition.count for value in values], first._partition.dtype)
@@ -320,8 +320,8 @@ def _reversed(call: Call, x: Any, axis: int) -> Any:
 
 
 def _reversed_within(values: Any, partition: RowPartition) -> Any:
-    """The values of each row in the opposite order."""
-    if is_plain(values):  # of all values in the opposite order, each row is a copy
+    """Reverse the values of each row."""
+    if is_plain(values):  # each row is a slice of all values in reverse order
         last = partition.splits[-1] - partition.limits
         return wrap(copied_rows(values.array[::-1], last, partition.lengths))
     return take_rows(values, np.repeat(partition.starts + partition.limits - 1, partition.lengths)
@@ -347,7 +347,7 @@ def _split(call: Call, value: Any, num_or_size_splits: Any, axis: Any = 0, num: 
 
 
 def _split_limits(splits: ndarray, size: int) -> list[int]:
-    """Where the parts of an axis begin and end."""
+    """The starts and ends of the parts of an axis."""
     exact = size % int(splits) == 0 if splits.ndim == 0 else int(splits.sum()) == size
     if not exact:
         raise errors.invalid_argument(
@@ -405,12 +405,12 @@ def _gathered(call: Call, params: Any, where: Any, axis: int, batch: int) -> Any
 
 
 def _equal_rows(length: int, outer: tuple[int, ...], like: RaggedTensor) -> RowPartition:
-    """Rows of one length whose dimension counts as ragged."""
+    """Rows of equal length, whose dimension counts as ragged."""
     return RowPartition(uniform_rows(length, int(np.prod(outer)), like._partition.dtype).splits)
 
 
 def checked_positions(index: ndarray, size: Any) -> ndarray:
-    """Positions that lie within an axis of one size, or each within its own row."""
+    """Check positions along an axis of one size, or each within its own row."""
     wrong = (index < 0) | (index >= size)
     if wrong.any():
         at = int(np.argmax(wrong.reshape(-1)))
@@ -423,12 +423,12 @@ def checked_positions(index: ndarray, size: Any) -> ndarray:
 
 
 def _gather_batch(call: Call, params: Any, where: Any, axis: int, batch: int) -> Any:
-    """Positions within each row: they become positions within the values of all rows."""
+    """Positions within each row, converted to positions in the values of all rows."""
     if count_of(params) != count_of(where):
         raise ValueError(f"batch shape from indices {where.shape[:1]} does not match params shape {params.shape}")
     dtype = next(x._partition.dtype for x in (params, where) if type(x) is RaggedTensor)
     source = params if type(params) is RaggedTensor else RaggedTensor.from_tensor(params, row_splits_dtype=dtype)
-    if axis > batch:  # the positions of a row hold for everything in it
+    if axis > batch:  # the positions of a row apply to everything in it
         inner = _gathered(call, source._values, take_rows(where, source._partition.rowids), axis - 1, batch)
         return from_partitions(inner, [source._partition])
     if batch > 1:
@@ -440,7 +440,7 @@ def _gather_batch(call: Call, params: Any, where: Any, axis: int, batch: int) ->
 
 
 def _positions_in_rows(source: RaggedTensor, where: Any, row: ndarray) -> Any:
-    """Values at positions, each within the row of `source` that its first coordinate has."""
+    """Values at positions, each in the row of `source` that is its first coordinate."""
     if type(where) is RaggedTensor:
         inner = _positions_in_rows(source, where._values, row[where._partition.rowids])
         return from_partitions(inner, [where._partition])
@@ -493,7 +493,7 @@ def _gather_nd(call: Call, params: Any, indices: Any, batch_dims: Any = 0, name:
 
 
 def _at_coordinates(call: Call, x: Any, places: ndarray) -> Any:
-    """The elements, rows or matrices at coordinates, one behind the other."""
+    """The elements, rows or matrices at coordinates, stacked."""
     rows, left = places[:, 0], places[:, 1:]
     checked_positions(rows, count_of(x))
     while left.shape[1] and type(x) is RaggedTensor:
@@ -506,7 +506,7 @@ def _at_coordinates(call: Call, x: Any, places: ndarray) -> Any:
 
 # -- masks -----------------------------------------------------------------------------------------------------------
 def boolean_mask(data: Any, mask: Any) -> Any:
-    """The values where a mask is true; rows of the mask stay rows."""
+    """The values where a mask is true; rows of the mask remain rows."""
     if type(mask) is not RaggedTensor:
         truth = known(mask)
         if truth.ndim == 1:

@@ -26,13 +26,13 @@ def bincount(
     axis: Any = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """`tf.math.bincount` of a ragged matrix: of all its integers, or with axis=-1 of each row."""
+    """`tf.math.bincount` of a ragged matrix: of all its integers or, with axis=-1, of each row."""
     values = operand(arr.flat_values)
     given = weights.flat_values if isinstance(weights, RaggedTensor) else weights
     whole = call(values, given, minlength, maxlength, dtype, axis=0, binary_output=binary_output)
     if axis != -1:
         return whole
-    # Every row counts into a block of its own; what is too large counts into one place behind them all.
+    # Every row has its own block of counts; too large numbers are counted in one position after all blocks.
     length, rows, numbers = len(whole), int(known(arr.nrows())), known(values)
     count = rows * length
     places = np.where(numbers < length, numbers + length * known(arr.value_rowids()), count)

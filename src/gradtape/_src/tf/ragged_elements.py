@@ -1,4 +1,4 @@
-"""The elements of a TensorArray whose shapes differ, in a program: one tensor with all numbers, one with the shapes."""
+"""TensorArray elements of different shapes in a program: one tensor with all values, and one with the shapes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _INT64 = np.dtype(np.int64)
 
 
 class RaggedElements(NamedTuple):
-    """All numbers of all elements, one after the other, and a row for each element: its shape. All have one rank."""
+    """The concatenated values of all elements, and the shape of each as a row. All elements have the same rank."""
 
     flat: Tensor
     shapes: Tensor
 
     @classmethod
     def of(cls, elements: list[Tensor | None], count: Any, rank: int, dtype: Any) -> RaggedElements:
-        """The first of `count` elements one by one; None, for one that was not written, is empty."""
+        """The first of `count` elements; None, for elements that were not written, is empty."""
         whole = cls(wrap(np.zeros(0, dtype)), wrap(zeros((count, rank), _INT64)))
         for i, element in enumerate(elements):
             if element is not None:
@@ -35,15 +35,15 @@ class RaggedElements(NamedTuple):
 
     @property
     def size(self) -> Any:
-        """How many elements there are."""
+        """The number of elements."""
         return self.shapes.array.shape[0]
 
     def extended(self, at: Tensor) -> RaggedElements:
-        """The same, with empty elements behind them up to an index."""
+        """Extend by empty elements up to an index."""
         return self._replace(shapes=extended(self.shapes, at))
 
     def write(self, at: Tensor, element: Tensor) -> RaggedElements:
-        """The same with another element at an index."""
+        """Replace the element at an index."""
         start, end = self._bounds(at)
         size = element.array.size
         parts = [_part(self.flat, 0, start), array.reshape(element, shape=(size,)), _part(self.flat, end, None)]
@@ -59,13 +59,13 @@ class RaggedElements(NamedTuple):
         return element
 
     def stack(self) -> Tensor:
-        """All elements along a new first axis: they have the shape of the first one."""
+        """Stack all elements, which have the shape of the first one."""
         first = self._first_shape("Tried to stack elements of an empty list with non-fully-defined element_shape.")
         whole: Tensor = array.reshape(self.flat, shape=(self.size, *first))
         return whole
 
     def concat(self) -> Tensor:
-        """The elements end to end along their first axis: the other axes have the sizes of the first element."""
+        """Concatenate the elements along their first axis; the other sizes are those of the first element."""
         lengths = self.shapes[:, 0]
         total = _sizes(array.reshape(reduce.sum_(lengths, axis=(0,), keepdims=False), shape=(1,)))
         first = self._first_shape(
@@ -75,12 +75,12 @@ class RaggedElements(NamedTuple):
         return whole
 
     def _first_shape(self, sentence: str) -> tuple[Any, ...]:
-        """The shape of the first element; InvalidArgumentError with this sentence if there is none."""
+        """The shape of the first element; raises InvalidArgumentError with this message if there is none."""
         first = checked(_THERE, wrap(np.asarray(0)), size=self.size, sentence=sentence)
         return _sizes(index.take(self.shapes, first, axis=0, batch_dims=0))
 
     def _bounds(self, at: Tensor) -> tuple[Any, Any]:
-        """Where the numbers of an element begin and end."""
+        """The start and the end of the values of an element."""
         counts = reduce.prod(self.shapes, axis=(1,), keepdims=False)
         ends = reduce.cumsum(counts, axis=0, exclusive=False, reverse=False)
         end = index.take(ends, at, axis=0, batch_dims=0)
@@ -97,7 +97,7 @@ _THERE = index.WITHIN._replace(error=_empty)
 
 
 def extended(whole: Tensor, at: Tensor) -> Tensor:
-    """All elements, with zeros behind them up to an index."""
+    """Pad the elements with zeros up to an index."""
     size = whole.array.shape[0]
     place = sizes_from(at.array).item() if type(at.array) is Symbolic else int(at.array)
     missing = maximum(size, place + 1) - size
@@ -112,7 +112,7 @@ def _part(flat: Tensor, start: Any, end: Any) -> Tensor:
 
 
 def _of_program(tensor: Tensor) -> Tensor:
-    """The same tensor as a value of the program, which sizes that are not known can be applied to."""
+    """Make a tensor a value of the program, so that unknown sizes can be used with it."""
     if type(tensor.array) is Symbolic:
         return tensor
     inside = Tensor()
@@ -121,6 +121,6 @@ def _of_program(tensor: Tensor) -> Tensor:
 
 
 def _sizes(vector: Tensor) -> tuple[Any, ...]:
-    """Integers as sizes: numbers where they are known."""
+    """Integers as sizes: ints if they are known."""
     found = sizes_from(vector.array) if type(vector.array) is Symbolic else vector.array
     return tuple([n if type(n) is not np.int64 else int(n) for n in found])

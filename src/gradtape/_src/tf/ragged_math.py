@@ -30,7 +30,7 @@ Segment = Callable[[Any, Any, Any], Any]
 def reduced(
     segment: Segment, call: Callable[..., Any], x: Any, axis: Any = None, keepdims: bool = False, name: Any = None
 ) -> Any:
-    """A ragged tensor reduced along axes, the last one first."""
+    """Reduce a ragged tensor along axes, last one first."""
     if type(x) is not RaggedTensor:
         return call(x, axis, keepdims)
     rank = len(x.shape)
@@ -59,7 +59,7 @@ def _reduced_axis(segment: Segment, call: Callable[..., Any], x: Any, axis: int,
 
 
 def in_segments(segment: Segment, values: Any, ids: ndarray, count: int) -> Any:
-    """Values reduced to one for each segment; rows are reduced position by position."""
+    """Reduce values to one for each segment; rows are reduced elementwise."""
     if type(values) is not RaggedTensor:
         return segment(values, wrap(ids), count)
     partition = values._partition
@@ -73,7 +73,7 @@ def in_segments(segment: Segment, values: Any, ids: ndarray, count: int) -> Any:
 
 
 def _of_rows(primitive: Segment, general: Segment, kinds: str) -> Segment:
-    """A reduction of segments whose ids are known to be in range, and which dtypes have; `general` refuses others."""
+    """A reduction of segments with valid ids, for certain dtypes; `general` raises errors for others."""
 
     def reduce_segments(values: Tensor, ids: Any, count: int) -> Any:
         return (primitive if values.array.dtype.kind in kinds else general)(values, ids, count)
@@ -103,7 +103,7 @@ def _register_reduction(name: str, segment: Segment, function: np.ufunc, empty: 
 
 
 def _is_of_rows(x: Any, axis: Any) -> bool:
-    """Whether the axis is that of the rows of a ragged matrix, whose numbers no tape can see."""
+    """Whether the axis is that of the rows of a ragged matrix, whose values no tape tracks."""
     if not (isinstance(axis, int) and axis in (1, -1)) or type(x) is not RaggedTensor or not is_plain(x._values, "fiu"):
         return False
     values = x._values.array
@@ -111,7 +111,7 @@ def _is_of_rows(x: Any, axis: Any) -> bool:
 
 
 def _reduced_rows(function: np.ufunc, values: ndarray, partition: RowPartition, empty: int | None) -> ndarray | None:
-    """Each row reduced by a ufunc, in one pass; `empty` for rows without values, without which they give None."""
+    """Reduce each row with a ufunc, in one pass; `empty` is the result for empty rows; None: there must be none."""
     lengths = partition.lengths
     if lengths.all() and len(lengths):
         found: ndarray = function.reduceat(values, partition.starts, dtype=values.dtype)
@@ -133,7 +133,7 @@ _register_reduction("min", _MIN, np.minimum)
 
 @register("reduce_mean")
 def _mean(call: Any, input_tensor: Any, axis: Any = None, keepdims: bool = False, name: Any = None) -> Any:
-    """Empty rows have the mean NaN, and integers one of float64."""
+    """The mean; NaN for empty rows, float64 for integers."""
     if (
         isinstance(axis, int) and axis in (1, -1) and not keepdims and len(input_tensor.shape) == 2
     ):  # the count of each row is its length
@@ -187,7 +187,7 @@ def _squeezed(x: Any, axis: Any, rank: int) -> Any:
 
 
 def _finite_maximum(x: RaggedTensor, axis: Any) -> Any:
-    """The largest of each row, as a constant that keeps exponentials finite."""
+    """The maximum of each row, as a finite constant for stable exponentials."""
     largest = reduced(_MAX, reduce_max, x, axis, True)
     return stop_gradient(largest)
 
@@ -226,7 +226,7 @@ def _cumsum(call: Any, x: Any, axis: Any = 0, exclusive: bool = False, reverse: 
 
 
 def unpadded(dense: Tensor, like: RaggedTensor) -> RaggedTensor:
-    """A dense tensor, computed of a padded ragged tensor, without the padding."""
+    """Remove the padding from a dense tensor that was computed from a padded ragged tensor."""
     outer = len(like._partitions) + 1
     sizes = dense.array.shape
     where, _ = dense_positions(like._partitions, sizes[:outer])
@@ -264,7 +264,7 @@ def _matmul(
     adjoint_b: bool = False,
     **options: Any,
 ) -> Any:
-    """Products of the matrices of a batch, of which the number of rows or columns may differ."""
+    """Multiply the matrices of a batch, whose numbers of rows or columns may differ."""
     ranks = [len(x.shape) for x in (a, b)]
     if ranks[0] != ranks[1]:
         raise ValueError(f"`a` and `b` must have the same rank. Received ranks {ranks[0]} and {ranks[1]}.")
@@ -283,7 +283,7 @@ def _matmul(
 
 
 def _matmul_of_one(a: Any, b: Any, *flags: bool) -> Any:
-    """Ragged matrices without a batch: they must be rectangular."""
+    """Multiply ragged matrices without a batch, which must be rectangular."""
     padded = []
     for x in (a, b):
         if type(x) is RaggedTensor and len(set(x._partition.lengths.tolist())) > 1:
@@ -302,7 +302,7 @@ def _padded(x: Any) -> Tensor:
 
 
 def _matrix_lengths(x: Any, swapped: bool) -> tuple[Any, Any]:
-    """The number of rows and columns of each matrix: an int, or an array of one for each matrix."""
+    """The numbers of rows and columns of each matrix: ints, or arrays with one for each matrix."""
     if type(x) is not RaggedTensor:
         sizes = convert(x).array.shape
         rows, columns = sizes[-2], sizes[-1]
@@ -314,7 +314,7 @@ def _matrix_lengths(x: Any, swapped: bool) -> tuple[Any, Any]:
 
 
 def _row_width(x: RaggedTensor, values: RaggedTensor) -> ndarray:
-    """The number of columns of each matrix, whose rows have one length."""
+    """The number of columns of each matrix, whose rows must have equal lengths."""
     width = np.zeros(x._partition.count, np.int64)
     lengths, rowids = values._partition.lengths, x._partition.rowids
     width[rowids] = lengths
@@ -332,7 +332,7 @@ def _check_inner(inner: Any, other: Any) -> None:
 
 
 def _cut(dense: Tensor, rows: Any, columns: Any) -> Any:
-    """The matrices of a padded batch without the padding."""
+    """Remove the padding from the matrices of a batch."""
     count = dense.array.shape[0]
     if not isinstance(rows, ndarray):
         inner = RaggedTensor.from_tensor(merge_dims(dense, 0, 1), lengths=np.repeat(columns, int(rows)).tolist())

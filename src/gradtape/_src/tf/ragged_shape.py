@@ -1,4 +1,4 @@
-"""`tf.shape` of ragged tensors: a shape in which some dimensions have a length for each row."""
+"""The shapes of ragged tensors, in which some dimensions have a length for each row."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ register_converter(DynamicRaggedShape, _refuse)
 register_handler(DynamicRaggedShape, call_on_ragged)
 
 
-# -- functions that give or take shapes ------------------------------------------------------------------------------
+# -- functions that take or return shapes ----------------------------------------------------------------------------
 @register("shape")
 def _shape(call: Any, input: Any, out_type: Any = "int32", name: Any = None) -> DynamicRaggedShape:
     return DynamicRaggedShape.from_tensor(input).with_dtype(out_type)

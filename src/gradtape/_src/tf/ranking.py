@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TopKV2(NamedTuple):
-    """The largest entries of the last axis, and where they were."""
+    """The largest entries of the last axis, and their indices."""
 
     values: Any
     indices: Any
@@ -46,7 +46,7 @@ def top_k(
         raise errors.invalid_argument(f"Need k >= 0, got {count}", "TopKV2")
     if shape[-1] < count:
         raise errors.invalid_argument(f"input must have at least k columns. Had {shape[-1]}, needed {count}", "TopKV2")
-    del descending  # sorted or not: the largest come first either way
+    del descending  # sorted or not: the largest always come first
     return TopKV2(*reduce.top_k(x, axis=len(shape) - 1, k=count, descending=True, dtype=dtype))
 
 

@@ -1,4 +1,4 @@
-"""Context managers of TensorFlow's graph days that eager code still opens: names, devices, dependencies, lifting."""
+"""Context managers of graph code that eager code still uses: names, devices, dependencies, lifting."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class name_scope(setting[str]):
         return self._name
 
     def within(self, outer: str) -> str:
-        """The full scope, inside of another one."""
+        """The full scope inside another one."""
         return scope_within(outer, self._name)
 
     def __enter__(self) -> str:
@@ -46,7 +46,7 @@ class name_scope(setting[str]):
 
 
 def current_scope() -> str:
-    """The prefix that names get here."""
+    """The current prefix of names."""
     return name_prefix.get()
 
 
@@ -78,7 +78,7 @@ def device(device_name: Any) -> AbstractContextManager[None]:
 
 
 class _EagerDeviceContext(device_scope):
-    """The block of a `tf.device`."""
+    """The context of a `tf.device`."""
 
 
 def control_dependencies(control_inputs: Any) -> AbstractContextManager[Any]:

@@ -1,4 +1,4 @@
-"""Segments: rows with the same id are reduced to one. And scans and sums beside them."""
+"""Segments: reduce rows with the same id; also scans and sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 
-# -- ids in order ----------------------------------------------------------------------------------------------------
+# -- sorted ids ------------------------------------------------------------------------------------------------------
 def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
     """Compute the sum of the rows with each id; ids must not decrease.
 
@@ -77,7 +77,7 @@ def segment_min(data: TensorLike, segment_ids: TensorLike, name: str | None = No
 
 
 def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tuple[Tensor, Any, int]:
-    """Data, ids and the number of segments, checked."""
+    """Check data and sorted ids; return them and the number of segments."""
     x, where = _numbers(data, segment_ids, op, ordered)
     if type(where.array) is Symbolic and allows_dynamic_shapes():
         return _in_dynamic_order(x, where, op)
@@ -96,13 +96,13 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
         x = array.reshape(x, shape=(ids.size, *have[1:]))
     if not ids.size:
         return x, ids, 0
-    if not is_known(verify(_SORTED, ids, op=op)):  # a program that refuses them, whatever it computes with them
+    if not is_known(verify(_SORTED, ids, op=op)):  # the program rejects them in any case
         ids = np.maximum.accumulate(np.maximum(ids, 0))
     return x, ids, int(ids[-1]) + 1
 
 
 def _in_dynamic_order(x: Tensor, where: Tensor, op: str) -> tuple[Tensor, Any, int]:
-    """The same for ids that the running program knows."""
+    """`_in_order` for ids that only the running program knows."""
     ids = where.array
     if len(ids.shape) != 1:
         raise errors.invalid_argument("segment_ids should be a vector.", op)
@@ -137,7 +137,7 @@ def _numbers(data: Any, segment_ids: Any, op: str, ordered: bool) -> tuple[Tenso
     return x, where
 
 
-# -- ids in any order ------------------------------------------------------------------------------------------------
+# -- unsorted ids ----------------------------------------------------------------------------------------------------
 @dispatched
 def unsorted_segment_sum(
     data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
@@ -241,7 +241,7 @@ def _unsorted(
     op: str,
     ordered: bool = False,
 ) -> Tensor:
-    """A reduction of the rows with each id in [0, num_segments); rows with negative ids are left out."""
+    """Reduce the rows with each id in [0, num_segments); rows with negative ids are ignored."""
     x, ids = _numbers(data, segment_ids, op, ordered)
     plain = np.asarray(integers(num_segments, op, "Tnumsegments"))
     if plain.ndim:
@@ -257,7 +257,7 @@ def _unsorted(
     if len(of_ids) != 1 or have[:1] != of_ids:
         x = array.reshape(x, shape=(prod(of_ids), *have[len(of_ids) :]))
     ids = checked(index.SEGMENTS, ids, size=count, op=op)
-    if not is_known(ids):  # what is left out becomes one more segment, which is left out in the end
+    if not is_known(ids):  # ignored rows become one more segment, which is dropped at the end
         ids = array.reshape(ids, shape=(-1,))
         kind = ids.array.dtype
         last = number(count, kind) if is_dimension(count) else np.asarray(count, kind)
@@ -270,14 +270,14 @@ def _unsorted(
     return reduction(x, known, count)
 
 
-# -- what both kinds do: ids are an array, or a tensor whose values are not known yet --------------------------------
+# -- sorted or not: ids are an array, or a tensor with unknown values ------------------------------------------------
 def _sum(x: Tensor, ids: Any, count: int) -> Tensor:
     result: Tensor = index.add_rows(x, ids, shape=(count, *x.array.shape[1:]))
     return result
 
 
 def _sizes(ids: Any, count: int, x: Tensor) -> Tensor:
-    """How many rows each segment has (1 for none, which divides well), with an axis for every axis of a row."""
+    """The number of rows of each segment (at least 1, as a divisor), with an axis for every axis of a row."""
     ones = np.ones(ids.shape[0], np.int64)
     sizes = math.maximum(index.add_rows(ones, ids, shape=(count,)), np.ones((), np.int64))
     result: Tensor = array.reshape(sizes, shape=(count, *[1] * (len(x.array.shape) - 1)))
@@ -290,7 +290,7 @@ def _mean(x: Tensor, ids: Any, count: int) -> Tensor:
     if x.dtype.is_unsigned:
         quotient: Tensor = math.floor_divide(total, sizes)
         return quotient
-    if x.dtype.is_integer:  # as TensorFlow's kernel: towards zero
+    if x.dtype.is_integer:  # like TensorFlow's kernel: truncate
         rounded: Tensor = math.sign(total) * math.floor_divide(math.absolute(total), sizes)
         return rounded
     result: Tensor = narrowed(total / sizes, x.array.dtype)
@@ -300,11 +300,11 @@ def _mean(x: Tensor, ids: Any, count: int) -> Tensor:
 def _product(x: Tensor, ids: Any, count: int) -> Tensor:
     """Products as blocks for `reduce_prod`, which is exact at zeros to every order.
 
-    Segments are filled up with ones to the next power of two of their length: few blocks, at most twice the numbers.
+    Segments are padded with ones to the next power of two of their length: few blocks, at most twice the elements.
     """
     rest: Axes = tuple(x.array.shape)[1:]
     ones = np.ones((1, *rest), x.array.dtype)
-    if isinstance(ids, Tensor):  # which rows make a block is not known: every segment has all of them, most as ones
+    if isinstance(ids, Tensor):  # the rows of blocks are unknown: every segment has all rows, most of them as ones
         mine = math.equal(np.arange(count, dtype=ids.array.dtype)[:, None], ids)
         mine = array.reshape(mine, shape=(count, x.array.shape[0], *[1] * len(rest)))
         return _prod(math.where(mine, x, ones))
@@ -314,7 +314,7 @@ def _product(x: Tensor, ids: Any, count: int) -> Tensor:
     order = np.argsort(ids, kind="stable")
     sizes = np.bincount(ids, minlength=count)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    padded = array.concatenate(x, ones, axis=0)  # the last row stands for every place that is filled up
+    padded = array.concatenate(x, ones, axis=0)  # the last row is used for all padding
     widths = np.where(sizes > 0, 2 ** np.ceil(np.log2(np.maximum(sizes, 1))), 0).astype(np.int64)
     blocks, members = [], []
     for width in np.unique(widths[widths > 0]):

@@ -1,4 +1,4 @@
-"""`tf.sets`: operations on the sets that the rows of tensors are."""
+"""`tf.sets`: set operations on the rows of tensors."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _check_dtype(dtype: Any, name: str) -> None:
 
 
 def _combined(combine: _Combine, a: Any, b: Any) -> SparseTensor:
-    """The sets of corresponding rows combined, in order of their elements."""
+    """Combine the sets of corresponding rows; elements are sorted."""
     first, second = (x if isinstance(x, SparseTensor) else convert(x) for x in (a, b))
     if first.dtype != second.dtype:
         raise TypeError(f"Types don't match, {first.dtype!r} vs {second.dtype!r}.")
@@ -93,7 +93,7 @@ def _combined(combine: _Combine, a: Any, b: Any) -> SparseTensor:
 
 
 def _outer_shape(a: Any, b: Any) -> list[int]:
-    """The shape of the rows, which both have."""
+    """The shape of the rows, which must be equal."""
     shapes = [tuple(sizes_of(x).tolist()) if isinstance(x, SparseTensor) else tuple(x.array.shape) for x in (a, b)]
     for shape in shapes:
         if len(shape) < 2:
@@ -107,7 +107,7 @@ def _outer_shape(a: Any, b: Any) -> list[int]:
 
 
 def _sets_of(x: Any) -> dict[int, set[Any]]:
-    """The set of each row that has elements, by the number of the row."""
+    """The sets of nonempty rows, by row number."""
     if isinstance(x, SparseTensor):
         rows: ndarray = flat_positions(coordinates(x)[:, :-1], sizes_of(x)[:-1])
         values = known(x.values)

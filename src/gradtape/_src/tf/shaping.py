@@ -1,4 +1,4 @@
-"""Functions at TensorFlow's root that repeat, pad, turn and slice tensors."""
+"""Functions of TensorFlow's root that repeat, pad, reorder and slice tensors."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> T
     for i, n in enumerate(times):
         if n < 0:
             raise errors.refused_value(f"Expected multiples[{i}] >= 0, but got {n}", "Tile")
-    # Every axis gets a new one before it, which is then stretched: the transpose is the engine's own un-broadcasting.
+    # Every axis gets a new one before it, which is then broadcast: the transpose is the engine's un-broadcasting.
     apart = tuple(n for size in have for n in (1, size))
     wide = tuple(n for k, size in zip(times, have, strict=True) for n in (k, size))
     stretched = array.broadcast_to(array.reshape(x, shape=apart), shape=wide)
@@ -127,7 +127,7 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
         return result
     if counts.size != have[at]:
         raise ValueError(f"Dimensions {have[at]} and {counts.size} are not compatible")
-    return picked(x, np.repeat(np.arange(have[at]), np.maximum(counts, 0)), at)  # a negative count means none
+    return picked(x, np.repeat(np.arange(have[at]), np.maximum(counts, 0)), at)  # negative counts are 0
 
 
 def _axis_of_repeat(axis: Any, rank: int) -> int:
@@ -139,7 +139,7 @@ def _axis_of_repeat(axis: Any, rank: int) -> int:
 
 
 def _dynamic_repeat(x: Tensor, counts: Tensor, at: int) -> Tensor:
-    """`repeat` for counts that the running program knows."""
+    """`repeat` for counts that only the running program knows."""
     if tuple(counts.array.shape) in ((), (1,)):
         counts = wrap(verify(_COUNT, counts.array, axis=at))
     each = array.broadcast_to(counts, shape=(x.array.shape[at],))
@@ -150,7 +150,7 @@ def _no_count(count: Any, axis: int) -> Exception:
     return errors.refused_value(f"Expected multiples[{axis + 1}] >= 0, but got {count.min()}", "Tile")
 
 
-_COUNT = Rule(lambda xp, count, axis: count < 0, _no_count)  # of a count for each element a negative one means none
+_COUNT = Rule(lambda xp, count, axis: count < 0, _no_count)  # in a count for each element, negative ones are 0
 
 
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
@@ -167,7 +167,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     vectors = [array.reshape(operand(a), shape=(-1,)) for a in args]
     if not vectors:
         return []
-    for v in vectors[1:]:  # as x * ones has it, booleans go with every dtype
+    for v in vectors[1:]:  # like x * ones, where booleans go with every dtype
         if v.array.dtype != vectors[0].array.dtype and "b" not in (v.array.dtype.kind, vectors[0].array.dtype.kind):
             raise errors.mismatched_dtypes("Mul", v.dtype, vectors[0].dtype)
     places = list(builtins.range(len(vectors)))
@@ -241,7 +241,7 @@ def _pad_constant(x: Tensor, before: Axes, after: Axes, value: Any) -> Tensor:
 
 
 def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
-    """Mirror images, axis by axis; REFLECT leaves out (`skip`) the border itself."""
+    """Pad with reflections, axis by axis; REFLECT skips the border itself (`skip`)."""
     have = tuple(x.array.shape)
     for b, a, n in zip(before, after, have, strict=True):
         if b > n - skip or a > n - skip:
@@ -250,7 +250,7 @@ def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
                 if skip
                 else f"paddings must be no greater than the dimension size: {b}, {a} greater than {n}"
             )
-            if len(have) > 5:  # which TensorFlow finds out first
+            if len(have) > 5:  # TensorFlow reports this first
                 raise errors.UnimplementedError(None, None, f"inputs rank not in [0,5]: {len(have)} [Op:MirrorPad]")
             raise errors.refused_value(sentence, "MirrorPad")
     for axis, (b, a, n) in enumerate(zip(before, after, have, strict=True)):
@@ -261,7 +261,7 @@ def _pad_mirror(x: Tensor, before: Axes, after: Axes, skip: int) -> Tensor:
     return x
 
 
-# -- turning ---------------------------------------------------------------------------------------------------------
+# -- reordering ------------------------------------------------------------------------------------------------------
 def roll(input: TensorLike, shift: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Shift elements along axes, cyclically.
 
@@ -282,14 +282,14 @@ def roll(input: TensorLike, shift: TensorLike, axis: Any, name: str | None = Non
         if not -rank <= a < rank:
             raise errors.refused_value(f"axis {a} is out of range", "Roll")
     total: dict[int, int] = {}
-    for s, a in zip(shifts, axes, strict=True):  # shifts along the same axis add up
+    for s, a in zip(shifts, axes, strict=True):  # shifts along the same axis are summed
         total[a % rank] = total.get(a % rank, 0) + s
     result: Tensor = array.roll(x, shift=tuple(total.values()), axis=tuple(total))
     return result
 
 
 def _rolled(x: Tensor, shift: Tensor, axes: Axes) -> Tensor:
-    """`roll` by shifts that are not known yet: a lookup along each axis."""
+    """`roll` by unknown shifts: a lookup along each axis."""
     shifts = array.reshape(shift, shape=(-1,))
     if shifts.array.shape != (len(axes),):
         raise errors.invalid_argument("shift and axis must have the same size", "Roll")
@@ -365,7 +365,7 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
     for b, s, n in zip(starts, sizes, have, strict=True):
         if not (0 <= b <= n and (s == -1 or 0 <= s <= n - b)):
             if current_graph() is not None and all(0 <= s <= n for s, n in zip(sizes, have, strict=True)):
-                return _sliced(x, wrap(as_value(np.array(starts, np.int64))), sizes)  # refused when it runs
+                return _sliced(x, wrap(as_value(np.array(starts, np.int64))), sizes)  # rejected when it runs
             raise _no_block(np.array(starts), sizes, have)
     parts = [builtins.slice(b, n if s == -1 else b + s) for b, s, n in zip(starts, sizes, have, strict=True)]
     result: Tensor = array.getitem(x, index=tuple(parts))
@@ -373,7 +373,7 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor
 
 
 def _sliced(x: Tensor, begin: Tensor, sizes: Axes) -> Tensor:
-    """`slice` from places that are not known yet, along each axis that is not taken whole."""
+    """`slice` from unknown positions, along each axis that is not taken as a whole."""
     have = tuple(x.array.shape)
     if not tuple(begin.array.shape) == (len(sizes),) == (len(have),):
         raise errors.invalid_argument(
@@ -413,7 +413,7 @@ _BLOCK = Rule(_not_a_block, _no_block)
 
 
 def _position(begin: Any, step: Any, size: Any, axis: int) -> Any:
-    """One position of an axis that disappears."""
+    """A single position of an axis, which disappears."""
     if step < 0:
         raise errors.invalid_argument("only stride 1 allowed on non-range indexing.", "StridedSlice")
     if not -size <= begin < size:
@@ -524,7 +524,7 @@ def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = bool_, n
             mask = math.less(positions(longest.item(), given.array.dtype), given[..., None])
             return mask if wanted.is_bool else cast(mask, wanted)
         if longest.dtype.kind in "iu" and not given.dtype.is_integer:
-            given = cast(given, "int64")  # lengths are compared in the dtype of maxlen: fractions are cut off
+            given = cast(given, "int64")  # lengths are compared in the dtype of maxlen: fractions are truncated
         if longest.dtype.kind not in "iuf":
             raise TypeError(f"Expected an integer for argument 'maxlen', but got {maxlen!r}.")
         if not longest.ndim and (longest < 0 or longest != longest):
@@ -568,7 +568,7 @@ def identity_n(input: TensorLike, name: str | None = None) -> list[Tensor]:
 
 
 def _listed(values: Any, op: str) -> list[Any]:
-    """The members of a list argument; an op needs at least one."""
+    """The members of a list argument; there must be at least one."""
     if (
         isinstance(values, (str, dict))
         or not hasattr(values, "__iter__")

@@ -1,4 +1,4 @@
-"""Blocks of space as channels or as batches, and back."""
+"""Convert spatial blocks to channels or batches, and back."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def depth_to_space(input: TensorLike, block_size: Any, data_format: str = "NHWC"
 
 
 def _blocks(x: Tensor, block_shape: Any, pairs: Any, name: str, op: str) -> tuple[Axes, Pairs]:
-    """The size of a block along each axis of space, and the pairs of paddings or crops."""
-    if isinstance(block_shape, int) and name == "crops":  # TensorFlow takes a number there, and not in space_to_batch
+    """The size of a block along each spatial axis, and the pairs of paddings or crops."""
+    if isinstance(block_shape, int) and name == "crops":  # TensorFlow accepts a number there, but not in space_to_batch
         block_shape = [block_shape, block_shape]
     plain, table = integers(block_shape, op, "Tblock_shape"), integers(pairs, op, f"T{name}")
     if np.ndim(table) != 2 or np.ndim(plain) != 1:

@@ -1,4 +1,4 @@
-"""Sparse tensors from and to dense ones."""
+"""Conversion of sparse tensors from and to dense ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def to_dense(
     where = checked(_ELEMENTS if validate_indices else _INSIDE, where, shape=shape)
     if sp_input.dtype.name == "string" or (not validate_indices and is_known(where)):
         return _replaced(sp_input, where, default_value, shape)
-    truths = sp_input.dtype.is_bool  # numbers can be added up at a place
+    truths = sp_input.dtype.is_bool  # numbers can be summed at a position
     values = math.where(sp_input.values, np.int32(1), np.int32(0)) if truths else sp_input.values
     dense: Tensor = index.scatter_nd(values, where, shape=shape, batch_dims=0)
     dense = math.greater(dense, 0) if truths else dense
@@ -69,7 +69,7 @@ def to_dense(
 
 
 def _replaced(sp_input: SparseTensor, where: Tensor, default_value: Any, shape: tuple[int, ...]) -> Tensor:
-    """The elements written one after the other: the last one at a place counts."""
+    """Write the elements one after the other: the last one at a position counts."""
     kind = sp_input.dtype
     empty = b"" if kind.name == "string" else False if kind.is_bool else 0
     room = array.broadcast_to(operand(empty if default_value is None else default_value, kind), shape=shape)

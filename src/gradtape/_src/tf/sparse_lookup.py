@@ -101,7 +101,7 @@ def safe_embedding_lookup_sparse(
 
 
 def _as_matrix(x: SparseTensor) -> SparseTensor:
-    """All dimensions but the last as one."""
+    """Merge all dimensions except the last one."""
     sizes, where = sizes_of(x), coordinates(x)
     rows = flat_positions(where[:, :-1], sizes[:-1])
     height = int(np.prod(sizes[:-1]))

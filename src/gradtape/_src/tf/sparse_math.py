@@ -241,7 +241,7 @@ def _matrix(x: Tensor, adjoint: bool, name: str) -> Tensor:
 
 
 def _product(sparse: SparseTensor, dense: Tensor, swap: bool, conjugate: bool) -> Tensor:
-    """A sparse matrix, perhaps transposed and conjugated, times a dense one."""
+    """Multiply a sparse matrix, optionally transposed and conjugated, by a dense one."""
     where, sizes = coordinates(sparse), sizes_of(sparse).tolist()
     if len(sizes) != 2:
         raise errors.invalid_argument("Tensor 'a_shape' must have 2 elements", "SparseTensorDenseMatMul")
@@ -402,7 +402,7 @@ def bincount(
 
 
 def _counted(values: Any, axis: int) -> tuple[ndarray, ndarray, int | None]:
-    """The numbers to count, the row of each, and how many rows there are; None where rows do not matter."""
+    """The numbers to count, the row of each, and the number of rows; None if rows are irrelevant."""
     flat, rows, height = values, None, None
     if isinstance(values, SparseTensor):
         flat = values.values

@@ -1,4 +1,4 @@
-"""Sparse tensors in other orders, shapes and parts: functions of `tf.sparse` that move elements."""
+"""Reorder, reshape and split sparse tensors: functions of `tf.sparse` that rearrange elements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def checked_sparse(value: Any) -> SparseTensor:
 
 
 def coordinates(x: SparseTensor) -> ndarray:
-    """Where the elements are: a row of coordinates for each."""
+    """The coordinates of the elements, as rows."""
     return known(x.indices)
 
 
@@ -45,14 +45,14 @@ def make_sparse(where: ndarray, values: Any, sizes: Any) -> SparseTensor:
 
 
 def pick(values: Tensor, which: ndarray, sparse_gradient: bool = False) -> Tensor:
-    """Some of the values, in some order."""
+    """Some of the values, in any order."""
     source = values if sparse_gradient else array.identity(values)
     found: Tensor = index.take(source, wrap(np.ascontiguousarray(which, np.int64)), axis=0, batch_dims=0)
     return found
 
 
 def flat_positions(where: ndarray, sizes: Any) -> ndarray:
-    """The position of each element in row-major order; Python integers where they do not fit into 64 bits."""
+    """The position of each element in row-major order; as Python integers if they exceed 64 bits."""
     total, strides = 1, []
     for size in reversed([int(n) for n in sizes]):
         strides.append(total)
@@ -62,7 +62,7 @@ def flat_positions(where: ndarray, sizes: Any) -> ndarray:
 
 
 def unflatten(positions: ndarray, sizes: Any) -> ndarray:
-    """The coordinates of positions in row-major order."""
+    """The coordinates of row-major positions."""
     columns = []
     for size in reversed([int(n) for n in sizes]):
         columns.append(positions % max(size, 1))
@@ -73,7 +73,7 @@ def unflatten(positions: ndarray, sizes: Any) -> ndarray:
 
 
 def _sorted(where: ndarray) -> ndarray:
-    """The order of coordinates, row by row."""
+    """The permutation that sorts coordinates row by row."""
     return np.lexsort(where.T[::-1]) if where.shape[1] else np.arange(len(where))
 
 
@@ -123,7 +123,7 @@ def reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> Spar
 
 
 def _inferred(wanted: list[int], have: int, sizes: ndarray) -> list[int]:
-    """A requested shape without -1."""
+    """A requested shape with -1 replaced."""
     unknown = [i for i, n in enumerate(wanted) if n == -1]
     shapes = f"input_shape={errors.brackets(sizes.tolist())} output_shape={errors.brackets(wanted)}"
     if len(unknown) > 1:
@@ -392,7 +392,7 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
 
 
 def where_of_union(a: SparseTensor, b: SparseTensor, op: str) -> tuple[ndarray, ndarray, ndarray]:
-    """The places of the elements of either, in order, and the number of its place for each element of both."""
+    """The sorted positions of the elements of both tensors, and the number of the position for each element."""
     shapes = sizes_of(a), sizes_of(b)
     if len(shapes[0]) != len(shapes[1]):
         raise errors.invalid_argument(f"Operands do not have the same ranks; got {shapes[0]} and {shapes[1]}", op)
@@ -408,6 +408,6 @@ def where_of_union(a: SparseTensor, b: SparseTensor, op: str) -> tuple[ndarray, 
 
 
 def placed(values: Tensor, numbers: ndarray, count: int) -> Tensor:
-    """Values at their places among more of them; 0 elsewhere, sums where a place has several."""
+    """Values at their positions among `count`; 0 elsewhere, and sums at repeated positions."""
     found: Tensor = index.add_rows(values, wrap(numbers.astype(np.int64)), shape=(count,))
     return found

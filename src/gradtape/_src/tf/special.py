@@ -114,7 +114,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
     [0.4375, 0.75]
     """
     known = next((v for v in (a, b, x) if isinstance(v, Tensor) or converter_of(v) is not None), a)
-    dtype = operand(known).dtype  # a tensor decides for the plain values beside it
+    dtype = operand(known).dtype  # a tensor decides the dtype of plain values
     a, b, x = (operand(v, dtype) for v in (a, b, x))
     for other in (b, x):
         if other.array.dtype != a.array.dtype:
@@ -239,7 +239,7 @@ def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None
 
 
 def _slope(alpha: Any) -> Tensor:
-    """The attribute alpha; a tensor is welcome too, as long as it is one floating number."""
+    """The attribute alpha, which may also be a floating-point scalar tensor."""
     if alpha is None:
         return operand(0.2, float32)
     if is_library(alpha) and not isinstance(alpha, (list, tuple)):

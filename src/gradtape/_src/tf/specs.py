@@ -1,8 +1,7 @@
-"""Specifications of values: `TypeSpec`, and `CompositeTensor` for the classes of values made of several tensors.
+"""Specifications of values: `TypeSpec`, and `CompositeTensor` for classes of values that consist of several tensors.
 
-A `TypeSpec` says how a value is taken apart and put together again. A subclass of `CompositeTensor` has one; its
-objects pass through `tf.nest` with `expand_composites`, and so in and out of functions, loops and branches, as their
-tensors.
+A `TypeSpec` defines how a value is flattened and rebuilt. A subclass of `CompositeTensor` has one; its objects pass
+through `tf.nest` with `expand_composites`, and so through functions, loops and branches, as their tensors.
 """
 
 from __future__ import annotations
@@ -74,15 +73,15 @@ class TypeSpec(ABC):
     @property
     @abstractmethod
     def _component_specs(self) -> Any:
-        """The specifications of the parts."""
+        """The specifications of the components."""
 
     @abstractmethod
     def _to_components(self, value: Any) -> Any:
-        """The parts of a value, in the structure of `_component_specs`."""
+        """The components of a value, in the structure of `_component_specs`."""
 
     @abstractmethod
     def _from_components(self, components: Any) -> Any:
-        """The value that has these parts."""
+        """The value with these components."""
 
     @classmethod
     def _deserialize(cls, serialization: Any) -> Self:
@@ -148,10 +147,10 @@ class TypeSpec(ABC):
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
         return common
 
-    # -- names that subclasses in libraries call, with the class name that Python puts before them ---------------------
+    # -- names that subclasses in libraries call, mangled with the class name ------------------------------------------
     @staticmethod
     def __make_cmp_key(value: Any) -> Any:
-        """What is equal for equal specifications, and hashable."""
+        """A hashable key that is equal for equal specifications."""
         if isinstance(value, Mapping):
             return ("dict", *[(key, TypeSpec.__make_cmp_key(value[key])) for key in sorted(value)])
         if isinstance(value, (list, tuple)):
@@ -164,7 +163,7 @@ class TypeSpec(ABC):
 
     @staticmethod
     def __is_compatible(a: Any, b: Any) -> bool:
-        """Whether two parts of specifications describe values that could be the same."""
+        """Whether two parts of specifications are compatible."""
         if isinstance(a, TypeSpec):
             return bool(a.is_compatible_with(b))
         if type(a) is not type(b):
@@ -194,7 +193,7 @@ class TypeSpec(ABC):
 
 
 def _of_components(spec: TypeSpec, parts: list[Any]) -> Any:
-    """The value of these parts; where they are specifications, the specification itself."""
+    """The value with these components; if these are specifications, the specification itself."""
     is_described = any(isinstance(leaf, TypeSpec) for leaf in nest.flatten(parts[0]))
     return spec if is_described else spec._from_components(parts[0])
 
@@ -214,26 +213,26 @@ def _common(first: Any, others: Sequence[Any]) -> Any:
 
 
 class BatchableTypeSpec(TypeSpec):
-    """A `TypeSpec` of values that can be stacked, and taken out of a stack one by one."""
+    """A `TypeSpec` of values that can be stacked and unstacked."""
 
     @abstractmethod
     def _batch(self, batch_size: Any) -> TypeSpec:
-        """The specification of so many values in one."""
+        """The specification of a batch of values."""
 
     @abstractmethod
     def _unbatch(self) -> TypeSpec:
-        """The specification of one of the values."""
+        """The specification of one value of a batch."""
 
 
 class DenseSpec(ShapeAndDtype, TypeSpec):
-    """A `TypeSpec` of values that have a shape and a dtype, and stand for one tensor."""
+    """A `TypeSpec` of values that have a shape and a dtype, and correspond to one tensor."""
 
     def __init__(self, shape: Any, dtype: Any = float32, name: str | None = None) -> None:
         self._shape, self._dtype, self._name = TensorShape(shape), as_dtype(dtype), name
 
     @property
     def name(self) -> str | None:
-        """The name of what this describes, or None."""
+        """The name of the described value, or None."""
         return self._name
 
 
@@ -249,7 +248,7 @@ _converters: list[tuple[type, Callable[[Any], Any]]] = []
 
 
 def register_type_spec(name: str) -> Callable[[type], type]:
-    """A decorator that gives a `TypeSpec` the name by which files know it: `project.Name`."""
+    """Decorate a `TypeSpec` with the name that files use for it: `project.Name`."""
     if not isinstance(name, str) or "." not in name:
         raise ValueError(f"Registered name must have the form '{{project_name}}.{{type_name}}': got {name!r}.")
 
@@ -269,18 +268,18 @@ def register_type_spec(name: str) -> Callable[[type], type]:
 def register_type_spec_from_value_converter(
     type_object: type, converter_fn: Callable[[Any], Any], allow_subclass: bool = False
 ) -> None:
-    """Let `type_spec_from_value` know what describes objects of a class."""
+    """Register how `type_spec_from_value` describes objects of a class."""
     _converters.append((type_object, converter_fn))
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
 class CompositeTensor(ABC):
-    """A value made of several tensors, of which a `TypeSpec` tells how."""
+    """A value that consists of several tensors, as its `TypeSpec` defines."""
 
     @property
     @abstractmethod
     def _type_spec(self) -> TypeSpec:
-        """What describes this value."""
+        """The specification of this value."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -303,7 +302,7 @@ for _value in (RaggedTensor, SparseTensor, IndexedSlices):
 
 
 def convert_variables_to_tensors(values: Any) -> Any:
-    """A structure with the values of its variables in their place, also of those in composite tensors."""
+    """Replace variables in a structure by their values, also those in composite tensors."""
 
     def converted(leaf: Any) -> Any:
         if isinstance(leaf, Variable):

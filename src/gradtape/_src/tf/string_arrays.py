@@ -1,4 +1,4 @@
-"""What the functions of string tensors share: reading their inputs, making their results, rows of ragged tensors."""
+"""Helpers of string functions: reading inputs, creating results, rows of ragged tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradtape._src.tensor import LazyTensor, Tensor
 from gradtape._src.text.packed import Packed
 
 FEW = 64
-"""So many texts are computed one by one: NumPy does not pay for them, and they are not packed."""
+"""The number of strings up to which they are processed one by one and not packed, because NumPy does not pay off."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -30,7 +30,7 @@ def is_ragged(value: Any) -> bool:
 
 
 def elementwise(function: Function) -> Function:
-    """Let a function of texts map the values of a ragged tensor too."""
+    """Make a string function also map the values of a ragged tensor."""
 
     @functools.wraps(function)
     def mapped(input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -45,14 +45,14 @@ def elementwise(function: Function) -> Function:
 
 
 def known(tensor: Tensor) -> ndarray:
-    """The array of a tensor; without one, in a trace, the function runs eagerly."""
+    """The array of a tensor; if it is unknown, in a trace, the function runs eagerly."""
     if not is_known(tensor):
         raise only_eager(TypeError("An op on strings cannot be part of a compiled program: XLA supports only numbers."))
     return np.asarray(tensor.array)
 
 
 def input_of(value: Any, dtype: DType, op: str, number: int = 0) -> Tensor:
-    """An input of an op that takes one dtype only."""
+    """An input of an op that accepts only one dtype."""
     tensor = operand(value, None if has_dtype(value) else dtype)
     if tensor.dtype != dtype:
         raise errors.invalid_argument(
@@ -64,7 +64,7 @@ def input_of(value: Any, dtype: DType, op: str, number: int = 0) -> Tensor:
 
 
 def texts_of(value: Any, op: str, number: int = 0) -> ndarray:
-    """The array of an input that must be of strings."""
+    """The array of an input that must contain strings."""
     return known(input_of(value, string, op, number))
 
 
@@ -77,7 +77,7 @@ def converted_texts(value: Any, argument: str = "") -> ndarray:
 
 
 class Texts:
-    """The texts of a tensor: one by one in `rows`, or `packed`, whichever a function needs."""
+    """The strings of a tensor: one by one in `rows`, or `packed`, whichever a function needs."""
 
     __slots__ = ("_packed", "_rows", "_tensor", "shape", "size")
 
@@ -94,12 +94,12 @@ class Texts:
 
     @property
     def is_large(self) -> bool:
-        """Whether to compute on the packed texts."""
+        """Whether to compute with packed strings."""
         return self.size > FEW
 
     @property
     def rows(self) -> list[bytes]:
-        """The texts one by one."""
+        """The strings one by one."""
         if self._rows is None:
             assert self._packed is not None
             self._rows = self._packed.rows
@@ -107,7 +107,7 @@ class Texts:
 
     @property
     def packed(self) -> Packed:
-        """The texts in one buffer, which the tensor keeps."""
+        """The strings in one buffer, which the tensor keeps."""
         if self._packed is None:
             self._packed = Packed(self.rows)
             if self.is_large:
@@ -116,12 +116,12 @@ class Texts:
 
 
 def texts_in(value: Any, op: str, number: int = 0) -> Texts:
-    """The texts of an input that must be of strings."""
+    """The strings of an input that must contain strings."""
     return Texts(input_of(value, string, op, number))
 
 
 def converted(value: Any, argument: str = "") -> Texts:
-    """The texts of an argument that is converted to strings before any op runs."""
+    """The strings of an argument that is converted to strings before any op runs."""
     try:
         return Texts(convert(value, string))
     except ValueError as error:
@@ -129,7 +129,7 @@ def converted(value: Any, argument: str = "") -> Texts:
 
 
 def packed_tensor(texts: Packed, shape: Sequence[int]) -> Tensor:
-    """A string tensor of packed texts: objects of Python are made when its elements are read."""
+    """A tensor of packed strings: Python objects are created when its elements are read."""
     if len(texts) <= FEW:
         return string_tensor(texts.rows, shape)
     tensor = LazyTensor.of(LazyArray(tuple(shape), np.dtype(object), (texts,), _unpacked))
@@ -147,19 +147,19 @@ def flat(texts: ndarray) -> list[bytes]:
 
 
 def string_array(texts: Sequence[bytes], shape: Sequence[int]) -> ndarray:
-    """An array of texts in a shape."""
+    """An array of strings with a shape."""
     found = np.empty(len(texts), object)
     found[:] = texts
     return found.reshape(shape)
 
 
 def string_tensor(texts: Sequence[bytes], shape: Sequence[int]) -> Tensor:
-    """A string tensor of texts in a shape."""
+    """A tensor of strings with a shape."""
     return wrap(string_array(texts, shape))
 
 
 def ragged_rows(values: Tensor, lengths: Any, shape: Sequence[int]) -> Any:
-    """Rows of values in the place of the elements of a tensor of this shape: of a scalar the values themselves."""
+    """Ragged rows instead of the elements of a tensor with this shape: for a scalar, the values themselves."""
     from gradtape._src.ops.ragged import RaggedTensor
 
     if not shape:
@@ -172,5 +172,5 @@ def ragged_rows(values: Tensor, lengths: Any, shape: Sequence[int]) -> Any:
 
 
 def nested_rows(function: Callable[..., Any], value: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that gives a ragged row for each text on the values of a ragged tensor."""
+    """Call a function that returns a ragged row for each string on the values of a ragged tensor."""
     return value.with_flat_values(function(value.flat_values, *args, **kwargs))

@@ -1,4 +1,4 @@
-"""`tf.strings`: functions of string tensors. They compute in NumPy and Python, and have no derivative."""
+"""`tf.strings`: functions of string tensors. They compute with NumPy and Python, and are not differentiable."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _changed_case(input: Any, encoding: Any, op: str, ascii_only: Any, unicode: 
 
 
 def _changed_letters(rows: list[bytes], change: Callable[[str], str]) -> list[bytes]:
-    """Texts in another case, in one call: a byte 0 between them is no letter, and parts them for every rule."""
+    """Change the case of strings in one call: a zero byte between them is not a letter, and separates them."""
     whole = b"\0".join(rows)
     if whole.count(0) == len(rows) - 1:
         return change(whole.decode("utf-8", "replace")).encode().split(b"\0")
@@ -206,7 +206,7 @@ def join(inputs: Any, separator: str = "", name: str | None = None) -> Any:
 
 
 def _joined_columns(columns: list[Texts], size: int, between: bytes) -> Packed:
-    """The texts of each row of some columns joined; a single text goes with every row."""
+    """Join the strings of each row of several columns; a single string is used in every row."""
     each = np.zeros(size, np.int64)
     packed = [column.packed if column.shape else column.packed.chosen(each) for column in columns]
     return parts.joined_rows(interleaved(packed), np.full(size, len(packed)), between)
@@ -272,7 +272,7 @@ def _axes(axis: Any, rank: int) -> list[int]:
 
 
 def _reduce_join_ragged(inputs: Any, axis: Any, keepdims: bool, between: bytes) -> Any:
-    """Join one axis after the other, the last one of the list first."""
+    """Join along one axis after the other, last one of the list first."""
     rank = len(inputs.shape)
     if axis is None:
         joined = string_tensor([between.join(flat(known(inputs.flat_values)))], (1,) * rank if keepdims else ())
@@ -305,7 +305,7 @@ def _join_ragged_axis(inputs: Any, axis: int, between: bytes) -> Any:
 
 
 def _equal_places(rows: list[Any], between: bytes) -> Any:
-    """Texts of equal places in some rows, joined."""
+    """Join strings at equal positions of several rows."""
     if not rows or isinstance(rows[0], bytes):
         return between.join(rows)
     longest = max(map(len, rows))
@@ -557,7 +557,7 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
 
 
 def _shown(values: Any, most: int, depth: int) -> str:
-    """Rows in brackets, each on its line and indented; a long axis with its middle left out."""
+    """Rows in brackets, each on its line and indented; the middle of a long axis is omitted."""
     if not values.ndim:
         return _element(values.item() if values.dtype.kind == "O" else values[()])
     count = len(values)
@@ -640,7 +640,7 @@ def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) 
         raise errors.invalid_argument("`data` should have at least one dimension: []", op)
     if chosen != b"farmhash64":
         raise errors.invalid_argument(f"Unsupported fingerprint method: {chosen.decode()}", op)
-    if values.dtype.kind == "O":  # of texts, the hashes of their hashes, or of one text a row its hash itself
+    if values.dtype.kind == "O":  # of strings, hashes of their hashes; with one string in a row, its hash
         values = hashing.fingerprint64(flat(values)).reshape(values.shape)
         if values.ndim == 1 or values[0].size == 1:
             return wrap(values.reshape(-1, 1).view(np.uint8))
@@ -690,7 +690,7 @@ def ngrams(
 
 
 def _plain_ngrams(data: Any, width: int, between: bytes) -> Any:
-    """N-grams of one width without padding: parts of all texts joined."""
+    """N-grams of one width without padding: parts of all strings, joined."""
     if not is_ragged(data):
         texts = converted(data, "data")
         if not texts.shape:

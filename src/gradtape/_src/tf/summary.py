@@ -1,4 +1,4 @@
-"""`tf.summary`: numbers, histograms, images, texts and sounds in event files, which TensorBoard reads."""
+"""`tf.summary`: numbers, histograms, images, text and audio in event files, which TensorBoard reads."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def histogram(
 
 
 def _counted(values: ndarray, count: int) -> ndarray:
-    """Rows of left edge, right edge and count; values that are all equal are in the last bucket."""
+    """Rows of left edge, right edge and count; if all values are equal, they are in the last bucket."""
     if not values.size or not count:
         return np.zeros((count, 3))
     low, high = values.min(), values.max()

@@ -1,4 +1,4 @@
-"""Graphs in event files: what a function was traced to, as TensorBoard draws it."""
+"""Graphs in event files: the traces of functions, as TensorBoard draws them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def errors_in_function() -> RuntimeError:
 
 # -- traces ----------------------------------------------------------------------------------------------------------
 class _Trace:
-    """What has been traced since `trace_on`."""
+    """What was traced since `trace_on`."""
 
     def __init__(self, graphs: bool, profiler_outdir: str | None) -> None:
         self.with_graphs, self.profiler_outdir = graphs, profiler_outdir

@@ -1,4 +1,4 @@
-"""The writers of `tf.summary`: which one is open, at which step, and whether it records."""
+"""The writers of `tf.summary`: the default writer, its step, and whether it records."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SummaryWriter:
 
 
 class NoopWriter(SummaryWriter):
-    """A writer that changes nothing, for a place where one is expected."""
+    """A writer without effect."""
 
     def set_as_default(self, step: Any = None) -> None:
         """Change nothing."""

@@ -10,6 +10,6 @@ from gradtape._src.function.function import Function
 __all__ = ["Callable", "ConcreteFunction", "GenericFunction", "PolymorphicFunction", "TensorLike"]
 
 TensorLike = Any
-"""What ops convert to a tensor."""
+"""Values that ops convert to a tensor."""
 
 Callable = GenericFunction = PolymorphicFunction = Function

@@ -1,4 +1,4 @@
-"""The Unicode functions of `tf.strings`: code points of texts, texts of code points, encodings, scripts."""
+"""The Unicode functions of `tf.strings`: code points of strings, strings of code points, encodings, scripts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How convolutions and pooling take their windows: formats, strides, dilations and paddings.
+"""The windows of convolutions and pooling: formats, strides, dilations and paddings.
 
-Channels come last (NWC, NHWC, NDHWC) or second (NCW, NCHW, NCDHW); padding is "SAME", "VALID" or a list of pairs, one
-for each axis.
+Channels come last (NWC, NHWC, NDHWC) or second (NCW, NCHW, NCDHW); padding is "SAME", "VALID" or a list with a pair for
+each axis.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def channels_second(data_format: Any, n: int, op: str) -> bool:
 
 
 def per_axis(value: Any, n: int, second: bool, name: str) -> Axes:
-    """A stride, dilation or window argument as one int for each axis: batch, space, channels."""
+    """A stride, dilation or window argument as one int for each axis: batch, spatial axes, channels."""
     if value is None:
         return (1,) * (n + 2)
     if isinstance(value, Tensor) and not value.array.shape:
@@ -59,7 +59,7 @@ def _is_sized(value: Any) -> bool:
 
 
 def per_space_axis(value: Any, n: int, second: bool, name: str, op: str) -> Axes:
-    """The part of a stride or dilation argument that belongs to space: the rest must be 1."""
+    """The spatial part of a stride or dilation argument: the rest must be 1."""
     first, *space, last = per_axis(value, n, second, name)
     if first != 1 or last != 1:
         raise errors.UnimplementedError(
@@ -88,7 +88,7 @@ def padding_pairs(
     op: str,
     explicit: bool = True,
 ) -> Pairs:
-    """A padding argument as a pair for each axis of space; not every op takes a list (`explicit`)."""
+    """A padding argument as a pair for each spatial axis; not every op accepts a list (`explicit`)."""
     if not isinstance(padding, (list, tuple)):
         padding = text(padding, "padding")
         if padding == "VALID":
@@ -126,7 +126,7 @@ def padding_pairs(
 def check_fit(
     sizes: Axes, window: Axes, strides: Axes, dilations: Axes, pairs: Pairs, op: str, inferred: bool = True
 ) -> None:
-    """Refuse windows that are larger than the padded image, but in eager code only by more than a stride."""
+    """Reject windows larger than the padded image; in eager code only those larger by more than a stride."""
     traced = inferred and current_graph() is not None  # TensorFlow's functions infer shapes before they run
     for size, k, s, d, (low, high) in zip(sizes, window, strides, dilations, pairs, strict=True):
         reach, padded = (k - 1) * d + 1, size + low + high

@@ -1,4 +1,4 @@
-"""Functions at TensorFlow's root that make, shape, join and look up tensors."""
+"""Functions of TensorFlow's root that create, reshape, join and index tensors."""
 
 from gradtape._src.tf.array.conversion import (
     cast,

@@ -1,4 +1,4 @@
-"""Tensors from values, and values in other dtypes: `tf.convert_to_tensor`, `tf.cast`, `tf.identity`."""
+"""Convert values to tensors, and tensors to other dtypes: `tf.convert_to_tensor`, `tf.cast`, `tf.identity`."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Ten
 
 
 def _shared_limits(have: DType, wanted: DType) -> tuple[Any, Any]:
-    """The least and the greatest number of one real dtype that lie in the range of another, as numbers of the first."""
+    """The smallest and the largest number of one real dtype in the range of another, as numbers of the first."""
     ends = [[float(v) if t.is_floating else v for v in (t.min, t.max)] for t in (have, wanted)]
     limits = [builtins.max(ends[0][0], ends[1][0]), builtins.min(ends[0][1], ends[1][1])]
     if not have.is_floating:
         return int(limits[0]), int(limits[1])
     kind = have.as_numpy_dtype
-    low, high = (kind(float(limit)) for limit in limits)  # which may round to a number beyond the range
+    low, high = (kind(float(limit)) for limit in limits)  # may round to a number out of range
     low = np.nextafter(low, kind(0)) if float(low) < wanted.min else low
     high = np.nextafter(high, kind(0)) if float(high) > wanted.max else high
     return low, high

@@ -112,7 +112,7 @@ def fill_with(value: int, shape: Any, dtype: Any) -> Tensor:
 
 
 def _lengths(shape: Any, *, fixed: bool = False) -> Axes:
-    """The shape of a new tensor: no length is negative."""
+    """The shape of a new tensor, without negative lengths."""
     wanted = shape_of(_collected(shape) if fixed else shape, "Fill", "index_type", fixed=fixed)
     for n in wanted:
         if n < 0:
@@ -121,7 +121,7 @@ def _lengths(shape: Any, *, fixed: bool = False) -> Axes:
 
 
 def _collected(shape: Any) -> Any:
-    """TensorFlow makes a TensorShape of an iterable first, so that bytes, sets and empty dicts are shapes as well."""
+    """TensorFlow first converts iterables to a TensorShape, so that bytes, sets and empty dicts are shapes as well."""
     if isinstance(shape, (bytes, set, frozenset)) or (isinstance(shape, dict) and not shape):
         return list(shape)
     return shape
@@ -203,7 +203,7 @@ def eye(
 
 
 def positions(count: Any, dtype: Any = np.int32) -> Tensor:
-    """The numbers from 0 up to a count, which may be an unknown dimension."""
+    """The numbers below a count, which may be an unknown dimension."""
     return wrap(arange(0, count, 1, dtype) if is_dimension(count) else np.arange(count, dtype=dtype))
 
 
@@ -256,12 +256,12 @@ def range(
 
 
 def _have_extents(parts: Sequence[Tensor]) -> bool:
-    """Whether integers that are not known are dimensions."""
+    """Whether unknown integers are dimensions."""
     return any(getattr(part.array, "extents", None) is not None for part in parts)
 
 
 def _check_range(first: Any, last: Any, step: Any) -> None:
-    """A range must be finite, and go from its start to its limit."""
+    """Check that a range is finite, and leads from its start to its limit."""
     if first != first or last != last or step != step:
         raise errors.invalid_argument(f"Requires finite numbers: {first}, {last}, {step}", "Range")
     if step == 0:
@@ -298,7 +298,7 @@ def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = N
     first, last = (expand_dims(array.broadcast_to(end, shape=shape), at) for end in (first, last))
     gaps = max(count - 1, 1)
     inner = np.arange(1, gaps).astype(first.array.dtype).reshape([-1 if i == at else 1 for i in _places(shape)])
-    ends = first, first + (last - first) / gaps * inner, last  # exact at both ends, also beside infinity
+    ends = first, first + (last - first) / gaps * inner, last  # exact at both ends, also with infinity
     result: Tensor = array.getitem(
         array.concatenate(*ends, axis=at),
         index=tuple(slice(0, count) if i == at else slice(None) for i in _places(shape)),
@@ -307,7 +307,7 @@ def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = N
 
 
 def _places(shape: Axes) -> builtins.range:
-    """The axes that there are with one more."""
+    """The axes, and one more."""
     return builtins.range(len(shape) + 1)
 
 

@@ -47,7 +47,7 @@ def gather(
     if isinstance(axis, bool):
         raise errors.unsupported_dtype("GatherV2", as_dtype("bool"), "int32, int64", "Taxis")
     at = lead if axis is None else integer(axis, "GatherV2", "Taxis")
-    if at == 0:  # TensorFlow does not look at batch_dims then
+    if at == 0:  # TensorFlow ignores batch_dims then
         lead = 0
     if not -rank <= at < rank:
         raise errors.invalid_argument(
@@ -107,7 +107,7 @@ def _batch_dims(given: Any) -> int:
 
 
 def _check_batch_dims(params: tuple[int, ...], indices: tuple[int, ...], batch_dims: int) -> None:
-    """Whether the first axes of what `gather_nd` gets can walk together."""
+    """Check that the operands of `gather_nd` have these batch axes in common."""
     for name, shape in (("indices", indices), ("params", params)):
         if batch_dims and batch_dims >= len(shape):
             raise ValueError(f"Argument `batch_dims` = {batch_dims} must be less than rank(`{name}`) = {len(shape)}")

@@ -1,4 +1,4 @@
-"""Shapes and sizes; tensors in other shapes, joined and divided."""
+"""Shapes and sizes; reshape, join and split tensors."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> Tensor
                 "Incompatible shapes for broadcasting. Two shapes are compatible if for each dimension pair they are "
                 f"either equal or one of them is 1. Received: {first} and {second}."
             )
-        # An unknown length beside a length other than 1 can only be that length, or 1.
+        # An unknown length next to a length other than 1 can only be that length, or 1.
         result.append(m if n == 1 else n if m == 1 else n if m is None else m)
     return TensorShape(result)
 
@@ -155,7 +155,7 @@ def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 
 
 def _vector_of_sizes(shape: Any, op: str, attr: str) -> Axes:
-    """A shape argument that must be a vector: one number alone is not a shape."""
+    """A shape argument that has to be a vector: a scalar is not a shape."""
     if type(shape) is not tuple and type(shape) is not list:
         found = integers(shape, op, attr)
         if np.ndim(found) != 1:
@@ -166,7 +166,7 @@ def _vector_of_sizes(shape: Any, op: str, attr: str) -> Axes:
 
 # -- shaping ---------------------------------------------------------------------------------------------------------
 _SIZED = frozenset({np.ndarray, Lazy})
-"""Arrays that have no unknown dimensions."""
+"""Types of arrays without unknown dimensions."""
 
 
 def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
@@ -183,7 +183,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     except NeedsEagerError as error:
         reshaped: Tensor = in_graph("reshape", (tensor, shape), {}, error)
         return reshaped
-    if type(x.array) in _SIZED and min(wanted, default=0) >= 0 and _math.prod(wanted) == have:  # the common case
+    if type(x.array) in _SIZED and min(wanted, default=0) >= 0 and _math.prod(wanted) == have:  # the most common case
         plain: Tensor = array.reshape(x, shape=wanted)
         return plain
     for i, n in enumerate(wanted):
@@ -193,10 +193,10 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
         raise errors.invalid_argument("Only one input size may be -1, not both.", "Reshape")
     if -1 in wanted:
         known = _math.prod(n for n in wanted if n != -1)
-        if known == 0 == have:  # any length would do
+        if known == 0 == have:  # any length would fit
             if type(x.array) is Symbolic and _has_shape(x, wanted):  # TensorFlow's graphs omit such a reshape
                 return x
-            # the length that fits the lengths other than 0
+            # the length that fits the nonzero lengths
             have, known = (_math.prod(n for n in ns if n > 0) for ns in (x.array.shape, wanted))
         if known == 0 or (not (is_dimension(known) or is_dimension(have)) and have % known):
             raise errors.invalid_argument(
@@ -217,7 +217,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 
 
 def _has_shape(x: Tensor, wanted: Sequence[int]) -> bool:
-    """Whether a tensor has a shape in which -1 stands for any length."""
+    """Whether a tensor has a shape, in which -1 matches any length."""
     shape = x.array.shape
     return len(shape) == len(wanted) and all(n in (-1, m) for n, m in zip(wanted, shape, strict=True))
 
@@ -229,12 +229,12 @@ def _reshaped_in_graph(x: Tensor, shape: Any) -> Tensor:
 
 
 def _is_collected(difference: Any) -> bool:
-    """Whether sizes may differ or not, and the function is traced for a file, whose graph can check it."""
+    """Whether sizes may differ, and the function is traced for a file, whose graph can check them."""
     return collector() is not None and is_dimension(difference)
 
 
 def _without_minus_one(shape: Any, x: Tensor) -> Any:
-    """A shape that the running program computes, where -1 is the size that is left over."""
+    """A shape computed by the running program, with -1 replaced by the remaining size."""
     if not isinstance(shape, Tensor) or type(shape.array) is not Symbolic or shape.array.extents is not None:
         return shape
     if not allows_dynamic_shapes() or not shape.dtype.is_integer:
@@ -245,7 +245,7 @@ def _without_minus_one(shape: Any, x: Tensor) -> Any:
 
 
 def _may_be_equal(count: Any, other: Any) -> bool:
-    """Whether two sizes depend on values, so that the running program knows whether they are equal."""
+    """Whether two sizes depend on values, so that only the running program knows whether they are equal."""
     return any(v.least == 0 for v in variables_in((count, other)).values())
 
 
@@ -360,7 +360,7 @@ def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     x = operand(tensor)
     plain = integers(axis, "ReverseV2")
     rank = len(x.array.shape)
-    if (not rank or 0 in x.array.shape) and current_graph() is None:  # only functions look at the axes then
+    if (not rank or 0 in x.array.shape) and current_graph() is None:  # only functions check the axes in this case
         return array.identity(x)
     if np.ndim(plain) != 1:
         raise errors.invalid_argument(f"'dims' must be 1-dimension, not {np.ndim(plain)}", "ReverseV2")
@@ -417,7 +417,7 @@ def concat(values: TensorLike, axis: Any, name: str = "concat") -> Tensor:
 
 
 def _one_dtype(values: Sequence[Any], op: str) -> list[Tensor]:
-    """Tensors of one dtype: plain members take the first tensor's or, without one, that of the first member."""
+    """Convert members to tensors of one dtype: that of the first tensor or, without one, of the first member."""
     known = next((v.dtype for v in values if isinstance(v, (Tensor, Variable))), None)
     tensors = []
     for v in values:
@@ -464,7 +464,7 @@ def stack(values: TensorLike, axis: Any = 0, name: str = "stack") -> Tensor:
 
 
 def _members(values: Any) -> list[Any]:
-    """What a tensor or another sequence has along its first axis."""
+    """The members of a tensor or another sequence, along its first axis."""
     if isinstance(values, (str, bytes, dict, np.generic)) or not hasattr(values, "__getitem__"):
         raise TypeError(f"Expected a list of tensors to stack, but got {values!r} of class {type(values).__name__}.")
     if isinstance(values, np.ndarray) and not values.ndim:
@@ -544,7 +544,7 @@ def split(
 
 
 def _split_sizes(given: Any) -> Any:
-    """How to split: a number of pieces as an int, or their sizes as a vector."""
+    """How to split: the number of pieces as an int, or their sizes as a vector."""
     if isinstance(given, (int, np.integer)):
         if not -(2**31) <= given < 2**31:
             raise ValueError(f"Can't convert Python sequence with out-of-range integer to Tensor: {given}")
@@ -589,7 +589,7 @@ def where(
 
 
 def _places(condition: TensorLike) -> Tensor:
-    """The coordinates where a condition is true, or a number is not 0."""
+    """The coordinates where a condition is true, or an element is not 0."""
     truth = operand(condition)
     if not truth.array.shape:
         raise errors.refused_value("WhereOp : Unhandled input dimensions: 0 (the condition is a scalar)", "Where")
@@ -609,7 +609,7 @@ def _places(condition: TensorLike) -> Tensor:
 
 
 def _not_a_condition(truth: Tensor, converted: bool) -> Exception:
-    """The error for a condition that is not boolean; TensorFlow converts it first if a branch is a list."""
+    """The error for a condition that is not boolean; TensorFlow first converts it if a branch is a list."""
     if converted and current_graph() is None:
         return ValueError(
             f"Tensor conversion requested dtype bool for Tensor with dtype {truth.dtype.name}: {truth!r}. Use a "
@@ -623,7 +623,7 @@ def _not_a_condition(truth: Tensor, converted: bool) -> Exception:
 
 
 def moveaxis_last(x: Tensor, axis: int) -> Tensor:
-    """One axis moved to the end."""
+    """Move one axis to the end."""
     rank = len(x.array.shape)
     if axis == rank - 1:
         return x

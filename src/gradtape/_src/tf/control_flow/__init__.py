@@ -1,7 +1,8 @@
 """Control flow: branches, loops, maps and folds over tensors.
 
-Eagerly Python runs the functions, and tapes see the ops inside them. In a function that is being traced they become
-branches and loops of the program (`graph/control_flow/`). `vectorized_map` runs its function once, for all rows.
+In eager code Python runs the functions, and tapes record the ops in them. In a function that is being traced they
+become branches and loops of the program (`graph/control_flow/`). `vectorized_map` calls its function once, for all
+rows.
 """
 
 from gradtape._src.tf.control_flow.branches import case, cond, switch_case

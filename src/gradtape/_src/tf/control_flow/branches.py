@@ -59,7 +59,7 @@ def cond(
 
 
 def _holds(pred: Any) -> bool:
-    """The truth of a condition: one value, of which there must be one."""
+    """The truth value of a condition, which must be a scalar."""
     if type(pred) is bool:
         return pred
     tensor = convert(pred)
@@ -72,7 +72,7 @@ def _holds(pred: Any) -> bool:
 
 
 def _single(result: Any) -> Any:
-    """A list or tuple of one thing counts as the thing, as in TensorFlow's eager `case` where there is a choice."""
+    """Unwrap a list or tuple with one element, as in TensorFlow's eager `case` if there is a choice."""
     return result[0] if type(result) in (list, tuple) and len(result) == 1 else result
 
 
@@ -83,7 +83,7 @@ def case(
     exclusive: bool = False,
     strict: bool = False,
     name: str = "case",
-) -> list[S] | Any: ...  # a list of one may come out as what is in it
+) -> list[S] | Any: ...  # a list of one may be returned as its element
 @overload
 def case(
     pred_fn_pairs: Iterable[tuple[Any, Callable[[], R]]] | Mapping[Any, Callable[[], R]],
@@ -131,7 +131,7 @@ def case(
     if not pairs:
         raise ValueError("'pred_fn_pairs' is empty. Pass at least one pair of a condition and a function.")
     if exclusive:
-        # As in TensorFlow, where the last function stands in for a default its condition is not looked at.
+        # As in TensorFlow: if the last function replaces the default, its condition is not evaluated.
         checked = pairs if default is not None else pairs[:-1]
         if checked:
             _assert_exclusive(checked)
@@ -146,14 +146,14 @@ def case(
 
 
 def _assert_one(pairs: list[Any]) -> None:
-    """Without a default, a condition holds."""
+    """Assert that a condition is true if there is no default."""
     preds = [convert(pred) for pred, _ in pairs]
     holds = functools.reduce(math.logical_or, preds)
     Assert(holds, ["Input error: None of conditions evaluated as True:", stack(preds)], len(pairs))
 
 
 def _assert_exclusive(pairs: list[Any]) -> None:
-    """At most one condition holds."""
+    """Assert that at most one condition is true."""
     preds = stack([convert(pred) for pred, _ in pairs])
     count = reduce.sum_(array.astype(preds, dtype=np.dtype(np.int32), source=preds.array.dtype), axis=(0,))
     names = ", ".join("?" for _ in pairs)
@@ -162,9 +162,9 @@ def _assert_exclusive(pairs: list[Any]) -> None:
 
 
 def _nested_conditions(pairs: list[Any], default: Callable[[], Any] | None, above: Sequence[Any] = ()) -> Any:
-    """The first function whose condition holds, as conditions inside of each other."""
+    """The first function whose condition is true, as nested conditions."""
     (pred, function), *rest = pairs
-    if not rest and default is None:  # nothing else is left
+    if not rest and default is None:  # it is the only one left
         _assert_one([*above, *pairs])
         return function()
     otherwise = default if not rest else lambda: _nested_conditions(rest, default, [*above, pairs[0]])
@@ -195,7 +195,7 @@ def switch_case(
     if otherwise is not None and not callable(otherwise):
         if is_traced(branch_index) or int(branch_index) not in branches:
             raise TypeError("default must be callable.")
-        otherwise = None  # TensorFlow does not look at a default that is not needed
+        otherwise = None  # TensorFlow does not validate an unneeded default
     last: Callable[[], R] = otherwise or branches[len(branches) - 1]
     if is_traced(branch_index):
         functions = [*[branches[i] for i in builtins.range(len(branches))], last]
@@ -210,7 +210,7 @@ def switch_case(
 
 
 def _branches(branch_fns: Any) -> dict[int, Callable[[], Any]]:
-    """The functions of `switch_case` by their numbers, which are those from 0 on."""
+    """The functions of `switch_case` by number, which must be 0, 1, …"""
     if not isinstance(branch_fns, (list, tuple, Mapping)) and (
         not isinstance(branch_fns, (np.ndarray, Tensor, Variable)) or not np.shape(static(branch_fns))
     ):

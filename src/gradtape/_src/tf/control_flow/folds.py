@@ -168,7 +168,7 @@ def scan(
 
 
 def _folded(fn: Any, elems: Any, initializer: Any, reverse: bool, every: bool = False) -> tuple[Any, Any]:
-    """The last state of a fold and, of one that is a loop of a program, all of them stacked."""
+    """The last state of a fold; if it is a loop of a program, also all states, stacked."""
     leaves = [convert(e) for e in nest.flatten((elems, initializer)) if e is not None]
     if not is_traced(*leaves) or not callable(fn):
         last = _fold(fn, elems, initializer, reverse, typed=False)[-1]
@@ -202,9 +202,9 @@ def _folded(fn: Any, elems: Any, initializer: Any, reverse: bool, every: bool = 
 
 
 def _fold(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool, typed: bool = True) -> list[Any]:
-    """All states of a fold, the first one (the initializer, or else the first row) included.
+    """All states of a fold, including the first one (the initializer, or else the first row).
 
-    A scan stacks them, so they are tensors of one dtype (`typed`); a fold leaves a plain initializer as it is.
+    A scan stacks them, so they are tensors of one dtype (`typed`); a fold keeps a plain initializer as it is.
     """
     if not callable(fn):
         raise TypeError(f"The provided function {fn} is not callable. fn must be callable.")

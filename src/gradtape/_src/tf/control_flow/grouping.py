@@ -1,4 +1,4 @@
-"""`tf.group`, `tf.tuple`, `tf.no_op` and `tf.timestamp`. Eager ops have run by the time these see them."""
+"""`tf.group`, `tf.tuple`, `tf.no_op` and `tf.timestamp`. Their eager operands have already been computed."""
 
 from __future__ import annotations
 

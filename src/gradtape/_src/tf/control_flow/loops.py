@@ -149,7 +149,7 @@ def while_loop(
     while (most is None or iterations < most) and (holds := _condition(cond(*state))):
         result = body(*state)
         if not alone and isinstance(result, Tensor) and isinstance(holds, Tensor) and not holds.dtype.is_bool:
-            raise TypeError(  # TensorFlow refuses the result; with such a condition it may well be the last
+            raise TypeError(  # TensorFlow rejects the result; with such a condition it may be the last one
                 f"Cannot iterate over a scalar tensor. `body` returned one tensor where `loop_vars` is a sequence, and "
                 f"`cond` a {holds.dtype.name} where a bool is expected."
             )
@@ -158,12 +158,12 @@ def while_loop(
         nest.assert_same_structure(state, list(result))
         state = list(result)
         iterations += 1
-    state = nest.map_structure(loop_value, state)  # only now, as in TensorFlow: `body` gets Python's own numbers
+    state = nest.map_structure(loop_value, state)  # only now, as in TensorFlow: the condition gets Python's own numbers
     return state[0] if alone else nest.pack_sequence_as(given, nest.flatten(state))
 
 
 def _invariants(state: Sequence[Any], declared: Any) -> list[Any]:
-    """For each tensor of a loop's variables the shape that was declared, None if there is none."""
+    """For each tensor of the loop variables, its declared shape, or None."""
     values = nest.flatten(list(state))
     shapes = [None] * len(values) if declared is None else nest.flatten(list(declared))
     found: list[Any] = []
@@ -171,7 +171,7 @@ def _invariants(state: Sequence[Any], declared: Any) -> list[Any]:
         parts = nest.flatten(value, True)
         if isinstance(value, TensorArray) or is_composite(value):
             found += value.invariants() if isinstance(value, TensorArray) else [TensorShape(None)] * len(parts)
-        elif nest.is_composite(value):  # of a library: shapes stay as they are
+        elif nest.is_composite(value):  # from a library: its shapes do not change
             found += [None] * len(parts)
         else:
             found.append(shape.shape if isinstance(shape, TensorSpec) else shape)
@@ -202,7 +202,7 @@ def _limit(maximum_iterations: Any) -> Any:
 
 
 def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
-    """An empty TensorArray gets the shape of its elements from an abstract evaluation of the body."""
+    """Give an empty TensorArray the shape of its elements, from an abstract evaluation of the body."""
     empty = [v for v in nest.flatten(state) if isinstance(v, TensorArray) and not v.element_shape.is_fully_defined()]
     if not empty:
         return
@@ -215,17 +215,17 @@ def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
 
 
 def _condition(value: Any) -> Any:
-    """What `cond` returned; an array of NumPy as a tensor, whose truth has errors that say what to do."""
+    """The result of `cond`; a NumPy array as a tensor, whose truth value raises helpful errors."""
     return convert(value) if isinstance(value, np.ndarray) else value
 
 
 def loop_value(value: Any) -> Any:
-    """What goes round in a loop: tensors, and what knows how to be carried by itself."""
+    """A loop variable as a tensor, or as an object that can be carried."""
     return value if value is None or nest.is_composite(value) else convert(value)
 
 
 def _check_invariants(values: Any, shapes: Any) -> None:
-    """Shapes that the loop's variables promise to keep: at least the first values must fit."""
+    """Check that the initial values of loop variables fit their shape invariants."""
     flat = nest.flatten(list(values))
     wanted = [s.shape if isinstance(s, TensorSpec) else s for s in nest.flatten(list(shapes))]
     if len(wanted) != len(flat):

@@ -41,7 +41,7 @@ Item = TypeVar("Item")
 
 
 def rows_of(elems: Any) -> tuple[list[Tensor], list[list[Tensor]], int]:
-    """The tensors of a structure, the rows of each, and how many rows there are."""
+    """The tensors of a structure, their rows, and the number of rows."""
     tensors = [convert(e) for e in nest.flatten(elems)]
     if not tensors:
         raise ValueError(
@@ -60,7 +60,7 @@ def rows_of(elems: Any) -> tuple[list[Tensor], list[list[Tensor]], int]:
 
 
 def iterations(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, for a loop that is written out: in each iteration its random ops are the same, and read on."""
+    """Iterate over items in an unrolled loop, in which all iterations share random ops and their streams."""
     graph = current_graph()
     if graph is None:
         yield from items
@@ -161,7 +161,7 @@ def map_fn(
 
 
 def _inferred(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], specs: list[Any]) -> list[Any]:
-    """Specifications with the shapes that the function returns, which a trace infers without an element."""
+    """Specifications with the shapes of the function's results, inferred by a trace without an element."""
     element = [wrap(np.zeros(tuple(t.array.shape[1:]), t.array.dtype)) for t in tensors]
     result = staged_control_flow().abstract_eval(
         lambda *leaves: fn(nest.pack_sequence_as(elems, list(leaves))), element
@@ -171,7 +171,7 @@ def _inferred(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], specs
 
 
 def _mapped_composites(fn: Callable[[Any], Any], elems: Any, signature: Any) -> Any:
-    """`map_fn` where sparse or ragged tensors go in or come out: row by row."""
+    """`map_fn` with sparse or ragged tensors as arguments or results: row by row."""
     leaves = [leaf if is_composite(leaf) else convert(leaf) for leaf in nest.flatten(elems)]
     columns = [_listed(leaf) for leaf in leaves]
     for column in columns[1:]:
@@ -189,7 +189,7 @@ def _mapped_composites(fn: Callable[[Any], Any], elems: Any, signature: Any) -> 
 
 
 def _listed(leaf: Any) -> list[Any]:
-    """The rows of a tensor, or of a composite one."""
+    """The rows of a tensor, or of a composite tensor."""
     if hasattr(leaf, "_rows_in_dataset"):
         rows: list[Any] = leaf._rows_in_dataset()
         return rows
@@ -197,7 +197,7 @@ def _listed(leaf: Any) -> list[Any]:
 
 
 def _stacked(component: int, like: Any, rows: list[Any]) -> Any:
-    """What the function returned for each row, as one tensor of the kind that `like` is or describes."""
+    """Stack the results for all rows in one tensor, of the type that `like` has or specifies."""
     if rows and hasattr(rows[0], "_joined_in_dataset"):
         return type(rows[0])._joined_in_dataset(rows)
     if hasattr(like, "ragged_rank"):
@@ -221,7 +221,7 @@ def _stacked(component: int, like: Any, rows: list[Any]) -> Any:
 
 
 def _stacked_ragged(component: int, like: Any, rows: list[Any]) -> Any:
-    """Tensors and ragged tensors, one for each row, as one ragged tensor."""
+    """Stack tensors and ragged tensors, one for each row, in a ragged tensor."""
     from gradtape._src.tf import ragged
 
     depth = like.ragged_rank + (0 if is_composite(like) else 1)  # a specification describes one row
@@ -300,7 +300,7 @@ def vectorized_map(
     for t in tensors:
         if t.array.shape[0] not in (1, count):
             raise ValueError(f"elems have {t.array.shape[0]} and {count} rows, but must have the same number.")
-    # What has a single row is the same for all.
+    # A single row is the result for all.
     level = next_level()
     shells = [wrap(Batched(t, level)) if t.array.shape[0] == count else array.getitem(t, index=(0,)) for t in tensors]
     try:
@@ -315,7 +315,7 @@ def vectorized_map(
                 f"vectorized_map could not run {fn} on a batch of all rows ({error}), and fallback_to_while_loop=False."
             ) from error
         reason = error
-    # Row by row the function's own mistakes show up as what they are, whatever went wrong on the batch.
+    # Row by row, the function raises its own errors, whatever went wrong with the batch.
     result = _row_by_row(fn, elems, tensors, count)
     if warn:
         import logging
@@ -326,7 +326,7 @@ def vectorized_map(
 
 @contextmanager
 def _rows_drawing(level: int, count: int) -> Iterator[None]:
-    """Within the block random ops draw for all rows, and are those of a function of its own, as in TensorFlow."""
+    """Context in which random ops draw for all rows, as ops of a separate function, like in TensorFlow."""
     graph = current_graph()
     own = drawing_from(OpStreams()) if graph is None else graph.numbering_ops()
     with own, setting(rows_drawn, (*rows_drawn.get(), (level, count))):
@@ -334,7 +334,7 @@ def _rows_drawing(level: int, count: int) -> Iterator[None]:
 
 
 def _unwrapped(leaf: Any, level: int, count: int) -> Any:
-    """A result of a batched call as a tensor with one row for each element."""
+    """The result of a batched call as a tensor with one row for each element."""
     if leaf is None:
         return None
     tensor = convert(leaf)

@@ -1,4 +1,4 @@
-"""Whether control flow belongs into a program, and what puts it there."""
+"""Whether control flow becomes part of a program, and the module that implements this."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gradtape._src.variable import Variable
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether one of these has no value yet."""
+    """Whether one of these values is symbolic."""
     return current_graph() is not None and any(
         isinstance(v, (Tensor, Variable)) and not is_known(convert(v)) for v in values
     )
 
 
 def staged_control_flow() -> Any:
-    """Control flow of compiled programs; loaded when it is needed, because JAX comes with it."""
+    """The control flow of compiled programs, imported on demand, because it imports JAX."""
     from gradtape._src.graph import control_flow
 
     return control_flow

@@ -1,4 +1,4 @@
-"""What the functions of `tf.image` accept as an image, and arithmetic that they share."""
+"""Arguments of the functions of `tf.image`, and arithmetic that they share."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def image_or_batch(image: Any) -> Tensor:
 
 
 def kernel_operand(images: Any, op: str, channels: int | None = None) -> Tensor:
-    """An image of any size, as TensorFlow's kernels check it."""
+    """An image of any size, validated like in TensorFlow's kernels."""
     x = operand(images)
     shape = x.array.shape
     if len(shape) < 3:
@@ -54,7 +54,7 @@ def kernel_operand(images: Any, op: str, channels: int | None = None) -> Tensor:
 
 
 def scalar_factor(value: Any, dtype: DType, op: str, name: str) -> Tensor:
-    """A factor of an adjustment: one number that converts to float32, then in the dtype of the image."""
+    """The factor of an adjustment: a scalar, converted to float32, then to the dtype of the image."""
     return cast(scalar_operand(value, float32, op, name), dtype)
 
 
@@ -98,12 +98,12 @@ def positive_axes(x: Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def as_floating(image: Tensor, *kept: Any) -> Tensor:
-    """An image as floating numbers: dtypes that are kept as they are, all others as float32 in [0, 1]."""
+    """Convert an image to floating point, if its dtype is not `kept`: to float32 in [0, 1]."""
     return image if image.dtype in (kept or (float16, float32)) else convert_image_dtype(image, float32)
 
 
 def require(condition: Any, message: str) -> None:
-    """A condition on Python numbers is checked immediately; one on tensors is an assertion, as in TensorFlow."""
+    """Check a condition: on Python numbers immediately; on tensors as an assertion, like TensorFlow."""
     if isinstance(condition, Tensor):
         Assert(condition, [message])
     elif not condition:
@@ -116,7 +116,7 @@ def stack_channels(*channels: Tensor) -> Tensor:
 
 
 def on_host(function: Callable[..., list[Tensor]], inputs: list[Any], specs: list[TensorSpec]) -> Any:
-    """The results of a function without derivatives that looks at numbers, where a program calls back for them."""
+    """Call a non-differentiable function of arrays, by a callback in a program."""
     tensors = [operand(value) for value in inputs]
     if all(map(is_known, tensors)):
         return None

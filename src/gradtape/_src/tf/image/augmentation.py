@@ -1,4 +1,4 @@
-"""`tf.image`: the adjustments and crops by numbers that are drawn."""
+"""`tf.image`: adjustments and crops with random parameters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _stateless(seed: Any) -> Draw:
 
 
 def _picture(image: Any) -> Tensor:
-    """An image of numbers; checked before any number is drawn for it."""
+    """Check an image before random numbers are drawn for it."""
     x = operand(image)
     if not (x.dtype.is_floating or x.dtype.is_integer):
         raise AttributeError("image dtype must be either floating point or integer")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _overlap(boxes: Any, one: Any) -> Any:
-    """Intersection over union of boxes [n, 4] with one box; corners in any order."""
+    """Intersection over union of boxes [n, 4] with one box; corners may be in any order."""
     y1, y2 = np.minimum(boxes[:, 0], boxes[:, 2]), np.maximum(boxes[:, 0], boxes[:, 2])
     x1, x2 = np.minimum(boxes[:, 1], boxes[:, 3]), np.maximum(boxes[:, 1], boxes[:, 3])
     a1, a2 = min(one[0], one[2]), max(one[0], one[2])
@@ -42,7 +42,7 @@ def _suppress(
     score_threshold: float,
     sigma: float = 0.0,
 ) -> tuple[list[int], list[float]]:
-    """Take the best, drop (or, with sigma, weaken) what overlaps with it, and so on."""
+    """Select the best box, drop (or, with sigma, weaken) boxes that overlap with it, and repeat."""
     scores = np.array(scores, np.float64)
     alive = scores > score_threshold
     chosen: list[int] = []
@@ -227,7 +227,7 @@ def non_max_suppression_padded(
         if results is not None:
             return results[0], results[1]
     elif not (is_known(operand(boxes)) and is_known(operand(scores))):
-        _boxes(boxes, scores)  # says what to do
+        _boxes(boxes, scores)  # raises an error with advice
     places, values = np.asarray(operand(boxes).array), np.asarray(operand(scores).array)
     found = [
         _non_max(b, s, wanted, iou_threshold, score_threshold)[0]
@@ -243,7 +243,7 @@ def non_max_suppression_padded(
 def _best_of_classes(
     boxes: np.ndarray, scores: np.ndarray, per_class: int, iou_threshold: Any, score_threshold: Any
 ) -> list[tuple[float, int, int]]:
-    """The boxes of one image that are left in each class: score, class and number, the highest score first."""
+    """The boxes of an image that remain in each class: score, class and index, highest score first."""
     best: list[tuple[float, int, int]] = []
     for c in range(scores.shape[1]):
         of_class = boxes[:, c if boxes.shape[1] > 1 else 0]
@@ -253,7 +253,7 @@ def _best_of_classes(
 
 
 class CombinedNonMaxSuppression(NamedTuple):
-    """What `combined_non_max_suppression` returns, with TensorFlow's names."""
+    """The result of `combined_non_max_suppression`, with TensorFlow's names."""
 
     nmsed_boxes: Tensor
     nmsed_scores: Tensor
@@ -380,7 +380,7 @@ def draw_bounding_boxes(images: TensorLike, boxes: TensorLike, colors: Any, name
 
 
 def _draw_box(picture: np.ndarray, box: np.ndarray, colour: np.ndarray) -> None:
-    """Draw the outline of one box into a picture, as far as it is inside."""
+    """Draw the outline of a box into an image, where it is inside."""
     height, width, _ = picture.shape
     top, left, bottom, right = (int(np.float32(at) * (n - 1)) for at, n in zip(box, (height, width) * 2, strict=True))
     if top > bottom or left > right or bottom < 0 or right < 0 or top >= height or left >= width:

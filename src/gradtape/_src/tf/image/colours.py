@@ -41,7 +41,7 @@ _GRAY = [[0.2989], [0.5870], [0.1140]]
 
 
 def _mix(images: Any, matrix: Any) -> Tensor:
-    """Every pixel times a matrix."""
+    """Multiply every pixel by a matrix."""
     x = operand(images)
     if not x.array.shape:
         raise IndexError(
@@ -167,7 +167,7 @@ def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 # -- adjustments -----------------------------------------------------------------------------------------------------
 def _adjusted(image: Any, change: Callable[[Tensor], Tensor], *kept: Any) -> Tensor:
-    """Change an image as floating numbers, and give it its own dtype back."""
+    """Change an image in floating point, and convert it back to its dtype."""
     x = operand(image)
     return convert_image_dtype(change(as_floating(x, *kept)), x.dtype, saturate=True)
 

@@ -74,7 +74,7 @@ def pad_to_bounding_box(
     require(bottom >= 0, "height must be <= target - offset")
     if all(map(is_known, (top, left))):
         top, left, bottom, right = map(integer, (top, left, bottom, right))
-        if min(top, left, bottom, right) < 0:  # of constants in a function: the program would refuse them
+        if min(top, left, bottom, right) < 0:  # constants in a function: the program would reject them
             raise ValueError("Paddings must be non-negative")
         x = array.pad(x, before=(0, top, left, 0), after=(0, bottom, right, 0))
         return without_batch(x, single)
@@ -87,12 +87,12 @@ _BOX = ("offset_height", "offset_width", "target_height", "target_width")
 
 
 def _box(*numbers: Any) -> tuple[Any, ...]:
-    """The numbers of a bounding box: plain ones, dimensions, or tensors whose values only the program may know."""
+    """The numbers of a bounding box: ints, dimensions, or tensors whose values may be unknown."""
     return tuple(map(_comparable, numbers, _BOX))
 
 
 def _comparable(value: Any, name: str) -> Any:
-    """A number that can be compared: a tensor or dimension as it is, a variable's value, one real number."""
+    """A number that can be compared: a tensor or dimension unchanged, a variable's value, or a real number."""
     if isinstance(value, (int, float, Tensor)) or is_dimension(value):
         return value
     converter = converter_of(value)
@@ -106,7 +106,7 @@ def _comparable(value: Any, name: str) -> Any:
 
 
 def _placed(x: Tensor, start: Tensor, size: int, axis: int) -> Tensor:
-    """The tensor on a ground of zeros of some size along an axis, from a place on that only the program knows."""
+    """Pad a tensor with zeros to a size along an axis, at a position that only the program knows."""
     have, place = x.array.shape[axis], np.arange(size).astype(start.array.dtype) - start
     there = math.logical_and(math.greater_equal(place, 0), math.less(place, have))
     picked = index.take(x, math.minimum(math.maximum(place, 0), have - 1), axis=axis, batch_dims=0)

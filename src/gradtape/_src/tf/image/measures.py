@@ -1,4 +1,4 @@
-"""`tf.image`: edges, and how similar two images are."""
+"""`tf.image`: edges, and similarity of images."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def _reflected(x: Tensor, axis: int) -> Tensor:
-    """One more row at both ends, a mirror image that does not repeat the border."""
+    """Pad by one row at both ends, as a reflection without the border."""
     n = x.array.shape[axis]
     before = (slice(None),) * axis
     inner = min(1, n - 1)
@@ -130,7 +130,7 @@ def _gauss(size: int, sigma: float) -> Any:
 
 
 def _band(n: int, weights: Any) -> Any:
-    """The matrix that slides weights over an axis of length n, where they fit."""
+    """The matrix that convolves an axis of length n with weights, without padding."""
     size = len(weights)
     result = np.zeros((n - size + 1, n))
     for i, w in enumerate(weights):
@@ -141,7 +141,7 @@ def _band(n: int, weights: Any) -> Any:
 def _ssim_parts(
     x: Tensor, y: Tensor, max_val: Tensor, filter_size: int, filter_sigma: float, k1: float, k2: float
 ) -> tuple[Tensor, Tensor]:
-    """The maps of similarity, and of contrast and structure alone, for [batch, height, width, channels]."""
+    """The maps of similarity, and of only contrast and structure, for [batch, height, width, channels]."""
     height, width = x.array.shape[1:3]
     if height < filter_size or width < filter_size:
         raise errors.invalid_argument(
@@ -166,7 +166,7 @@ def _ssim_parts(
 
 
 def _pair(img1: Any, img2: Any, max_val: Any) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...]]:
-    """Two images as float32 [batch, height, width, channels], the largest value, and the shape before that."""
+    """Two images as float32 [batch, height, width, channels], the largest value, and the original shape."""
     a, b = operand(img1), operand(img2)
     peak = convert_image_dtype(cast(operand(max_val), a.dtype), float32)
     a, b = convert_image_dtype(a, float32), convert_image_dtype(b, float32)
@@ -249,7 +249,7 @@ def ssim_multiscale(
 
 
 def _halved(x: Tensor) -> Tensor:
-    """Means of 2 x 2 pixels; a row or column that is left over counts twice."""
+    """Means of 2 x 2 pixels; a remaining row or column counts twice."""
     for axis in (1, 2):
         n = x.array.shape[axis]
         if n % 2:

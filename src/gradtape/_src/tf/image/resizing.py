@@ -113,7 +113,7 @@ def resize_with_pad(
     h, w = x.array.shape[1:3]
     ratio = max(np.float32(w) / np.float32(width), np.float32(h) / np.float32(height))
     tall, wide = (np.float32(n) / ratio for n in (h, w))
-    # The margin is half of what the exact size leaves, not of what the rounded one does.
+    # The margin is half of the difference to the exact size, not to the rounded one.
     top, left = (max(int(np.floor((np.float32(want) - n) / 2)), 0) for want, n in ((height, tall), (width, wide)))
     resized = resize(x, [int(np.floor(tall)), int(np.floor(wide))], method=method, antialias=antialias)
     return without_batch(pad_to_bounding_box(resized, top, left, height, width), single)
@@ -180,7 +180,7 @@ def crop_and_resize(
 
 
 def _crop_positions(boxes: Tensor, first: int, size: int, wanted: int) -> Tensor:
-    """Where in the image the rows (or columns) of each crop lie: [boxes, wanted]."""
+    """The positions of the rows (or columns) of each crop in the image: [boxes, wanted]."""
     low, high = (sliced(boxes, slice(None), slice(i, i + 1)) for i in (first, first + 2))
     if wanted == 1:
         return (low + high) * (0.5 * (size - 1))
@@ -193,7 +193,7 @@ def _within(at: Tensor, size: int) -> Tensor:
 
 
 def _neighbours(at: Tensor, size: int, method: str) -> list[tuple[Tensor, Tensor | None]]:
-    """The rows (or columns) that a position lies between, with their weights."""
+    """The rows (or columns) next to a position, with their weights."""
 
     def row(position: Tensor) -> Tensor:
         inside = math.minimum(math.maximum(position, 0), size - 1)

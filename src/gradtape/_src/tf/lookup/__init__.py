@@ -1,4 +1,4 @@
-"""`tf.lookup`: tables from keys to values, of words to ids and back."""
+"""`tf.lookup`: tables from keys to values, such as from words to ids and back."""
 
 from gradtape._src.tf.lookup import experimental
 from gradtape._src.tf.lookup.initializers import KeyValueTensorInitializer, TextFileIndex, TextFileInitializer

@@ -1,7 +1,7 @@
-"""The content of a lookup table: a dict from keys to values, read and written in whole arrays.
+"""The content of a lookup table: a dict from keys to values, which is read and written in whole arrays.
 
-The value of a key is the bytes of its row, so that the values of many keys are joined to an array in one step. A text
-is its own bytes, and a row of several texts is a tuple.
+The value of a key is stored as the bytes of its row, so that the values of many keys are joined to an array in one
+step. A string is its own bytes, and a row of several strings is a tuple.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 def rows(array: ndarray, shape: Shape) -> list[Any]:
-    """The rows of an array as hashable values: what is left when the shape of a row is taken off its end."""
+    """The rows of an array as hashable values; `shape` is the shape of a row, at the end of the array's."""
     if not shape:
         found: list[Any] = array.ravel().tolist()
         return found
@@ -47,7 +47,7 @@ class Cells(dict[Any, Any]):
         return self.default
 
     def cells_of(self, values: ndarray) -> list[Any]:
-        """The cells of an array of values."""
+        """The cells for an array of values."""
         if self.dtype.kind == "O":
             return rows(values, self.shape)
         size = self.dtype.itemsize * math.prod(self.shape)
@@ -55,7 +55,7 @@ class Cells(dict[Any, Any]):
         return found
 
     def array_of(self, cells: Iterable[Any], shape: Shape) -> ndarray:
-        """The array of many cells."""
+        """The array of values from cells."""
         whole = (*shape, *self.shape)
         if self.dtype.kind != "O":
             return np.frombuffer(bytearray().join(list(cells)), self.dtype).reshape(whole)
@@ -68,7 +68,7 @@ class Cells(dict[Any, Any]):
         self._index = None
 
     def find_texts(self, texts: Packed, shape: Shape) -> ndarray:
-        """The values of texts, by an index where there are many of them in comparison with the keys."""
+        """The values of strings, by an index if there are many compared with the keys."""
         if self._index is None:
             if 4 * len(texts) < len(self):
                 return self.find(texts.rows, shape)
@@ -87,14 +87,14 @@ class Cells(dict[Any, Any]):
         super().clear()
 
     def find(self, keys: list[Any], shape: Shape) -> ndarray:
-        """The values of keys, in an array of this shape."""
+        """The values of keys, as an array with this shape."""
         return self.array_of(map(self.__getitem__, keys), shape)
 
     def find_or(self, keys: list[Any], defaults: ndarray, shape: Shape) -> ndarray:
-        """The values of keys, each with a default of its own."""
+        """The values of keys, each with its own default."""
         return self.array_of(map(self.get, keys, self.cells_of(defaults)), shape)
 
     def insert(self, keys: list[Any], values: ndarray) -> None:
-        """Set the values of keys; of equal keys the last one counts."""
+        """Set the values of keys; for equal keys the last one counts."""
         self._changed()
         self.update(zip(keys, self.cells_of(values), strict=True))

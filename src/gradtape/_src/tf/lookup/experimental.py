@@ -1,4 +1,4 @@
-"""`tf.lookup.experimental`: tables that can change."""
+"""`tf.lookup.experimental`: mutable tables."""
 
 from gradtape._src.tf.lookup.tables import DenseHashTable, MutableHashTable
 

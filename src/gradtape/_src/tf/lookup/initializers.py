@@ -1,4 +1,4 @@
-"""What static tables are made of: tensors of keys and values, or the lines of a text file."""
+"""Initializers of static tables: from tensors of keys and values, or the lines of a text file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TextFileIndex:
 
 
 class KeysAndValues:
-    """The dtypes that tables and what fills them have."""
+    """The dtypes of tables and their initializers."""
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
@@ -48,7 +48,7 @@ class TableInitializer(KeysAndValues):
     """Keys and values for a table."""
 
     def initialize(self, table: Any) -> None:
-        """Fill a table that is empty."""
+        """Fill an empty table."""
         if table.key_dtype != self.key_dtype or table.value_dtype != self.value_dtype:
             raise TypeError(
                 f"Invalid key/value dtypes for table {table}: the initializer has {self.key_dtype!r} and "

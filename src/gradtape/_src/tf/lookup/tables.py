@@ -1,4 +1,4 @@
-"""Lookup tables: static ones, vocabularies with buckets for other words, and tables that change."""
+"""Lookup tables: static tables, vocabularies with buckets for unknown words, and mutable tables."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ Table = TypeVar("Table", bound="LookupInterface")
 
 
 def needs_eager() -> None:
-    """A table that changes has no place in a compiled program: a function that uses one runs eagerly."""
+    """The error for a mutable table in a compiled program: a function that uses one runs eagerly."""
     graph = current_graph()
     if graph is not None:
         raise NeedsEagerError(TypeError(f"'{graph.name}' uses a lookup table, but XLA supports only numbers."))
 
 
 class LookupInterface(KeysAndValues):
-    """What tables have in common."""
+    """Base class of tables."""
 
     _cells: Cells
 
     @property
     def name(self) -> str | None:
-        """Tables have no names when they are made eagerly."""
+        """Tables created eagerly have no names."""
         return None
 
     def size(self, name: str | None = None) -> Tensor:
-        """How many keys there are."""
+        """The number of keys."""
         raise NotImplementedError
 
     @property
     def value_shape(self) -> tuple[int, ...]:
-        """The shape of one value."""
+        """The shape of a value."""
         return tuple(self._cells.shape)
 
     def content(self) -> tuple[Tensor, Tensor]:
-        """All keys and all values, whatever the table uses to hold them."""
+        """All keys and all values, for every kind of table."""
         return _exported(self._cells, self.key_dtype, getattr(self, "_key_shape", ()))
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
@@ -116,7 +116,7 @@ class StaticHashTable(LookupInterface):
     [[b'a', b'b'], [1, 2]]
     """
 
-    _sorted: tuple[ndarray, ndarray] | None = None  # whole numbers in order, and their values
+    _sorted: tuple[ndarray, ndarray] | None = None  # integers in order, and their values
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class StaticHashTable(LookupInterface):
             self._check_equal(names, values)
 
     def _check_equal(self, names: list[Any], values: ndarray) -> None:
-        """Equal keys may not have different values."""
+        """Check that equal keys have equal values."""
         first: dict[Any, Any] = {}
         for name, value in zip(names, values.ravel().tolist(), strict=True):
             if first.setdefault(name, value) != value:
@@ -188,7 +188,7 @@ class StaticHashTable(LookupInterface):
         return wrap(self._cells.find(rows(array, ()), array.shape))
 
     def _find_numbers(self, keys: ndarray) -> ndarray:
-        """The values of whole numbers, by their place among the sorted keys."""
+        """The values of integers, by their positions among the sorted keys."""
         if self._sorted is None:
             known_keys = np.array(sorted(self._cells), self.key_dtype.numpy_dtype)
             values = self._cells.find([*known_keys.tolist(), object()], (len(known_keys) + 1,))  # the default is last
@@ -196,7 +196,7 @@ class StaticHashTable(LookupInterface):
         ordered, values = self._sorted
         if not len(ordered):
             return values[np.zeros(keys.shape, np.intp)]
-        if int(ordered[-1]) - int(ordered[0]) == len(ordered) - 1:  # without gaps
+        if int(ordered[-1]) - int(ordered[0]) == len(ordered) - 1:  # consecutive
             where = keys - ordered[0]
             return values[np.where((keys >= ordered[0]) & (keys <= ordered[-1]), where, len(ordered))]
         where = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
@@ -211,7 +211,7 @@ class StaticHashTable(LookupInterface):
 
 
 def _find_texts(cells: Cells, texts: Texts) -> ndarray:
-    """The values of texts: of many, by the index of the table."""
+    """The values of strings: of many, by the index of the table."""
     find: Any = cells.find_texts if texts.is_large else cells.find
     found: ndarray = find(texts.packed if texts.is_large else texts.rows, texts.shape)
     return found
@@ -298,14 +298,14 @@ class StaticVocabularyTable(LookupInterface):
         return self._completed(self._table._cells.find(rows(array, ()), array.shape), array)
 
     def _completed(self, found: ndarray, array: ndarray) -> ndarray:
-        """Ids with buckets in the places of -1."""
+        """Replace -1 by buckets."""
         other = found == -1
         if other.any():
             found[other] = self._hashed(array[other])
         return found
 
     def ids_of_texts(self, texts: Texts) -> ndarray:
-        """The ids of texts."""
+        """The ids of strings."""
         if self._table is None:
             return self._in_buckets(texts.packed).reshape(texts.shape)
         found = _find_texts(self._table._cells, texts)
@@ -319,7 +319,7 @@ class StaticVocabularyTable(LookupInterface):
         return buckets.astype(np.int64) + self._words()
 
     def _hashed(self, array: ndarray) -> ndarray:
-        """Ids behind those of words; integers are hashed as decimal text."""
+        """Ids after those of words; integers are hashed as decimal strings."""
         texts = flat(array) if array.dtype.kind == "O" else [b"%d" % n for n in array.ravel().tolist()]
         return self._in_buckets(texts).reshape(array.shape)
 
@@ -340,7 +340,7 @@ def _mapped_ids(keys: Any, table: StaticVocabularyTable) -> Any:
     return wrap(table.ids_of(array))
 
 
-# -- tables that change ----------------------------------------------------------------------------------------------
+# -- mutable tables --------------------------------------------------------------------------------------------------
 def _converted(value: Any, dtype: DType, argument: str) -> ndarray:
     try:
         tensor = convert(value, dtype)
@@ -363,7 +363,7 @@ class _ChangingTable(LookupInterface, TensorState):
     _key_shape: tuple[int, ...] = ()
 
     def _names(self, keys: ndarray, op: str) -> list[Any]:
-        """Keys as the dict has them."""
+        """The keys in the form in which the dict has them."""
         rank = len(self._key_shape)
         if keys.shape[keys.ndim - rank :] != self._key_shape:
             raise errors.invalid_argument(
@@ -373,13 +373,13 @@ class _ChangingTable(LookupInterface, TensorState):
 
     @kept_in_graph("changing table.size")
     def size(self, name: str | None = None) -> Tensor:
-        """How many keys there are."""
+        """The number of keys."""
         needs_eager()
         return _counted(len(self._cells))
 
     @kept_in_graph("changing table.insert", changes=True)
     def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Set the values of keys; keys that the table has get new values."""
+        """Set the values of keys; existing keys get new values."""
         names, given = _converted(keys, self.key_dtype, "keys"), _converted(values, self.value_dtype, "values")
         self._insert(names, given)
 
@@ -394,7 +394,7 @@ class _ChangingTable(LookupInterface, TensorState):
 
     @kept_in_graph("changing table.remove", changes=True)
     def remove(self, keys: Any, name: str | None = None) -> None:
-        """Remove keys; those that the table does not have are ignored."""
+        """Remove keys; missing ones are ignored."""
         tensor = operand(keys, None if has_dtype(keys) else self.key_dtype)
         if tensor.dtype != self.key_dtype:
             raise self._wrong_keys(tensor.dtype)
@@ -459,7 +459,7 @@ class MutableHashTable(_ChangingTable):
         self.is_saved = checkpoint
 
     @kept_in_graph("changing table.lookup")
-    def lookup(  # type: ignore[override]  # TensorFlow's second argument is another one here
+    def lookup(  # type: ignore[override]  # TensorFlow's second argument differs here
         self, keys: Any, dynamic_default_values: Any = None, name: str | None = None
     ) -> Any:
         """Look up the values of keys; `dynamic_default_values` has a default for each key, or one for all of them."""

@@ -1,8 +1,8 @@
 """`tf.random`: numbers that depend on a seed and on nothing else.
 
-Streams, seeds and states are TensorFlow's: all numbers, and the state of a Generator, agree with it.
-Random numbers are differentiable with respect to their parameters: `normal(mean, stddev)`, `uniform(minval, maxval)`,
-`truncated_normal(mean, stddev)` and `gamma(alpha, beta)` have derivatives by what is in the brackets.
+Streams, seeds and states are TensorFlow's: all numbers, and the state of a Generator, are equal.
+Random numbers are differentiable with respect to their parameters: those of `normal(mean, stddev)`,
+`uniform(minval, maxval)`, `truncated_normal(mean, stddev)` and `gamma(alpha, beta)`.
 """
 
 from types import ModuleType

@@ -24,7 +24,7 @@ Sample = Callable[[Array], Array]
 
 
 class Candidates(NamedTuple):
-    """What a candidate sampler returns: classes, and how often true and sampled classes are expected among them."""
+    """The result of a candidate sampler: classes, and the expected counts of true and sampled classes."""
 
     sampled_candidates: Tensor
     true_expected_count: Tensor
@@ -34,7 +34,7 @@ class Candidates(NamedTuple):
 def _sampler(
     samples: Callable[[int], Sample], probability: Callable[[Any, Any, int], Any], op: str
 ) -> Callable[..., Candidates]:
-    """A candidate sampler, from how its classes are drawn and their probabilities."""
+    """A candidate sampler, from a function that draws classes, and their probabilities."""
 
     def sampler(
         true_classes: Any,
@@ -77,12 +77,12 @@ def _sampler(
 
 
 def _expected_count(xp: Any, p: Array, wanted: int, tries: Array) -> Array:
-    """How often a class of probability p is expected among `wanted` samples, which took this many draws."""
+    """The expected count of a class of probability p in `wanted` samples, which took `tries` draws."""
     return xp.where(xp.equal(tries, wanted), p * wanted, -xp.expm1(tries * xp.log1p(-p)))
 
 
 def _sampler_sizes(op: str, **given: Any) -> list[int]:
-    """Sizes by the names of their arguments, none of them below 1."""
+    """Check sizes, given by the names of their arguments: none may be below 1."""
     sizes = {word: as_int(value, word) for word, value in given.items()}
     for word, size in sizes.items():
         if size < 1:
@@ -91,7 +91,7 @@ def _sampler_sizes(op: str, **given: Any) -> list[int]:
 
 
 def _checked_classes(true: Any, columns: int, classes: int, op: str) -> Any:
-    """The classes of the examples, `columns` of each, all below `classes`."""
+    """The true classes of the examples, `columns` of each, checked to be valid."""
     if true.ndim != 2 or true.shape[1] != columns:
         raise errors.invalid_argument(
             f"true_classes must have num_true = {columns} columns, got shape {errors.brackets(true.shape)}", op
@@ -108,13 +108,13 @@ _TRUE_CLASSES = index.WITHIN._replace(error=_no_true_class, always=True)  # how 
 
 
 def _candidates(stream: Array, wanted: int, unique: bool, sample: Sample) -> Array:
-    """Classes drawn and, at the end, how many draws that took: more where repetitions were thrown away."""
+    """The classes that were drawn, followed by the number of draws, which is larger without repetitions."""
     chosen: list[int] = []
     seen: set[int] = set()
     tries = blocks = 0
     key, low, high = (int(word) for word in stream)
     while len(chosen) < wanted:
-        batch = max(wanted - len(chosen), 16) * 4  # of blocks, which have one draw at least
+        batch = max(wanted - len(chosen), 16) * 4  # of blocks, each of which has at least one draw
         words = random_bits(stream_of(key, low + (high << 64) + blocks), count=4 * batch)
         blocks += batch
         for candidate in sample(words).tolist():
@@ -135,7 +135,7 @@ def _log_uniform_samples(classes: int) -> Sample:
 def _even_samples(classes: int) -> Sample:
     def sample(words: Array) -> Array:
         drawn = words64(words)
-        if classes & (classes - 1):  # the lowest numbers would make some remainders more likely
+        if classes & (classes - 1):  # skip the lowest numbers, which would make some remainders more likely
             drawn = drawn[drawn >= np.uint64((2**64 - 1) % classes + 1)]
         return drawn % np.uint64(classes)
 
@@ -143,7 +143,7 @@ def _even_samples(classes: int) -> Sample:
 
 
 def _weighted_samples(weights: list[float]) -> Sample:
-    """By the alias method (Vose, 1991): a place, and whether it or the one that shares it is meant."""
+    """Draw by the alias method (Vose, 1991): an index, and whether it or its alias is chosen."""
     total = sum(weights)
     shares = [float(np.float32(np.float32(w) * np.float32(len(weights)))) / total for w in weights]
     other = list(range(len(weights)))
@@ -160,7 +160,7 @@ def _weighted_samples(weights: list[float]) -> Sample:
 
     def sample(words: Array) -> Array:
         pairs = words.reshape(-1, 2)
-        if np.any(pairs[:, 1] < least):  # another word is drawn for the place: after that the pairs are other ones
+        if np.any(pairs[:, 1] < least):  # another word is drawn for the index, which shifts the pairs after it
             listed = iter(words.tolist())
             kept: list[tuple[int, int]] = []
             for chance in listed:

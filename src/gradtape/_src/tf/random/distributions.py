@@ -1,4 +1,4 @@
-"""Numbers of each distribution from a stream, whatever gives it: an op with a state, a seed, or a generator."""
+"""Numbers of each distribution from a stream, whether an op with a state, a seed, or a generator provides it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradtape._src.variable import Variable
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
-BLOCKS_PER_NUMBER = 256  # blocks that one number may use
+BLOCKS_PER_NUMBER = 256  # the blocks reserved for one number
 
 
 def checked_shape(shape: Any, op: str) -> Shape:
@@ -58,7 +58,7 @@ def draw_numbers(kernel: str, op: Any, source: Source, shape: Shape, dtype: DTyp
 
 
 def _index_kind(shape: Any) -> str:
-    """The dtype of a shape, which makes another op."""
+    """The dtype of a shape, which is part of an op's identity."""
     dtype = getattr(shape, "dtype", None)
     return "int32" if dtype is None else as_dtype(dtype).name
 
@@ -84,7 +84,7 @@ def draw_truncated_normal(source: Source, shape: Any, mean: Any, stddev: Any, dt
 
 
 def _check_parameters(shape: Shape, *parameters: Tensor) -> None:
-    """Refuse parameters that do not broadcast before any number is drawn."""
+    """Raise an error for parameters that do not broadcast, before any number is drawn."""
     full = shape
     for parameter in parameters:
         try:
@@ -94,12 +94,12 @@ def _check_parameters(shape: Shape, *parameters: Tensor) -> None:
 
 
 def _parameter(value: Any, dtype: DType) -> Tensor:
-    """A parameter as a tensor of the requested dtype; tapes record the conversion."""
+    """Convert a parameter to the requested dtype; tapes record the conversion."""
     return convert(value, dtype) if not isinstance(value, Variable) else operand(value)
 
 
 def watchable(x: Tensor) -> Tensor:
-    """A tensor that can be watched, whatever it was made of."""
+    """Make any tensor watchable."""
     return x if x.uid else wrap(x.array)
 
 
@@ -182,7 +182,7 @@ def draw_gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any, op
     alpha = _parameter(alpha, kind)
     beta = _parameter(1 if beta is None else beta, kind)
     parameters = broadcast_shapes(alpha.array.shape, beta.array.shape)
-    # For tf.random the shape stands before the parameters' own, for the stateless form it ends with them.
+    # For tf.random the shape precedes the shape of the parameters, for the stateless form it ends with it.
     full = (*where, *parameters) if prefix else where
     samples = where if prefix else sample_shape(parameters, full, op)
     each = namespace_of(alpha.array).broadcast_to(alpha.array, shape=parameters)
@@ -196,7 +196,7 @@ def draw_gamma(source: Source, shape: Any, alpha: Any, beta: Any, dtype: Any, op
 
 
 def sample_shape(parameters: Shape, full: Shape, op: str) -> Shape:
-    """The sizes of a shape that stand before those of the parameters."""
+    """The leading sizes of a shape, before those of the parameters."""
     before = len(full) - len(parameters)
     if before < 0 or tuple(full[before:]) != tuple(parameters):
         raise errors.invalid_argument(
@@ -210,7 +210,7 @@ def sample_shape(parameters: Shape, full: Shape, op: str) -> Shape:
 def draw_counts(
     kernel: str, op: str, source: Source, blocks: Any, full: Shape, samples: Shape, dtype: Any, *parameters: Tensor
 ) -> Tensor:
-    """Counts, each with its own parameters; they have no derivatives."""
+    """Draw counts, each with its own parameters; they are not differentiable."""
     wanted = as_dtype("float32" if dtype is None else dtype)
     if wanted.name not in _COUNTED:
         raise errors.unsupported_dtype(op, wanted, "half, float, double, int32, int64", "dtype")

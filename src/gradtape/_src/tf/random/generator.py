@@ -1,4 +1,4 @@
-"""`tf.random.Generator`: numbers from a state of its own."""
+"""`tf.random.Generator`: random numbers from an explicit state."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _no_threefry() -> Exception:
 
 
 def _words(value: int) -> list[int]:
-    """An integer as 64-bit words, the lowest first."""
+    """An integer as 64-bit words, lowest first."""
     words = [value & (2**64 - 1)]
     rest = value >> 64
     while rest not in (0, -1):
@@ -81,7 +81,7 @@ def _words(value: int) -> list[int]:
 
 
 def _state_of(seed: Any, size: int = 3) -> Any:
-    """TensorFlow's state [counter, counter, key] of a seed: an integer from its low end, a list from its high one."""
+    """TensorFlow's state [counter, counter, key] for a seed: an integer fills its low end, a list its high end."""
     if isinstance(seed, int):
         fill = 2**64 - 1 if seed < 0 else 0
         words = (_words(int(seed)) + [fill] * 3)[:size]
@@ -97,7 +97,7 @@ def _state_of(seed: Any, size: int = 3) -> Any:
 
 
 def _wrapped(seed: Any) -> Any:
-    """Python integers that need 64 bits without a sign, as the ones with a sign that have the same bits."""
+    """Convert unsigned 64-bit Python integers to the signed ones with the same bits."""
     if isinstance(seed, (list, tuple)):
         return [_wrapped(n) for n in seed]
     return seed - 2**64 if isinstance(seed, int) and seed >= 2**63 else seed
@@ -159,7 +159,7 @@ class Generator:
             raise ValueError("A Generator needs a state and an algorithm, or another generator to copy: use from_seed.")
         self._alg = as_algorithm(alg)
         self._lock = forks.lock()
-        self._is_distributed = has_strategy()  # then every replica draws numbers of its own
+        self._is_distributed = has_strategy()  # then every replica draws its own numbers
         self._state_var = Variable(self._checked(state), trainable=False, name="StateVar")
 
     def _trackable_children(self) -> dict[str, Any]:
@@ -242,7 +242,7 @@ class Generator:
         return run_kernel("stream_of_state", self._of_replica(self._advance(block_count(blocks), each=1)))
 
     def _of_replica(self, state: Array) -> Array:
-        """The state with a key of this replica, which is drawn with the number of the replica as the counter."""
+        """The state with a key for this replica, drawn with the index of the replica as the counter."""
         context = get_replica_context() if self._is_distributed and has_strategy() else None
         if context is None:
             return state

@@ -1,4 +1,4 @@
-"""`tf.random`: numbers of ops that read on where they stopped."""
+"""`tf.random`: random ops that continue their streams."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def shuffle(value: TensorLike, seed: Any = None, name: str | None = None) -> Ten
     x = operand(value)
     op, own = ("RandomShuffle", x.dtype.name), OpSource(seed)
     if not x.array.shape:
-        own(op, 0)  # a seed that cannot be used is refused all the same
+        own(op, 0)  # invalid seeds raise an error anyway
         return watchable(x)
     order = draw_order(own, x.array.shape[0], op)
     result: Tensor = ops.shuffle_rows(x, order)

@@ -1,4 +1,4 @@
-"""`tf.random.stateless_*`: numbers that depend on a seed alone."""
+"""`tf.random.stateless_*`: random numbers that depend only on a seed."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 _DEVIATION = Rule(
-    lambda xp, stddev: ~(stddev > 0),  # NaN is refused too
+    lambda xp, stddev: ~(stddev > 0),  # false for NaN
     lambda stddev: errors.invalid_argument(
         "Invalid parameters: stddev must be positive.", "ParameterizedTruncatedNormal"
     ),
-    always=True,  # the parameters have derivatives: what uses them uses them as they are
+    always=True,  # the parameters have derivatives, so they are used unchecked
 )
 _TRUNCATION = Rule(
     lambda xp, low, high: ~(low < high),

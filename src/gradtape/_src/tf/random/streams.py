@@ -1,4 +1,4 @@
-"""Where the numbers of `tf.random` come from: seeds, and the streams that ops read."""
+"""The sources of the numbers of `tf.random`: seeds, and the streams of ops."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def set_seed(seed: Any) -> None:
 
 
 def get_seed(op_seed: Any) -> tuple[int | None, int | None]:
-    """The two seeds that an op with this seed would use; (None, None) where there is none at all."""
+    """The two seeds of an op with this seed; (None, None) without any seed."""
     pair = _seeds.pair(checked_op_seed(op_seed))
     return (None, None) if pair is None else pair
 
 
 def checked_op_seed(seed: Any) -> Any:
-    """An op's seed: a number, of which a fraction is cut off when it is used; of a raw op a pair of numbers."""
+    """An op's seed: a number, whose fraction is truncated when it is used; for a raw op, a pair of numbers."""
     if type(seed) is tuple:
         return seed
     plain = static(seed) if isinstance(seed, (Tensor, Variable)) else seed
@@ -66,12 +66,13 @@ def checked_op_seed(seed: Any) -> Any:
 
 # -- drawing ---------------------------------------------------------------------------------------------------------
 Source = Callable[[Any, Any], Array]
-"""Gives a stream (see arrays/numpy/random.py) for an op (all that makes it another one) and the number of blocks
-that it may read."""
+"""Returns a stream (see arrays/numpy/random.py) for an op (everything that identifies it) and the number of blocks that
+it may read.
+"""
 
 
 def run_kernel(kernel: str, *arrays: Array, **attrs: Any) -> Array:
-    """Run a random kernel on the engine of its stream and parameters: all numbers come from here."""
+    """Run a random kernel on the engine of its stream and parameters: all random numbers are drawn here."""
     if any(type(array) is Batched for array in arrays):
         raise EscapeError("each row of a batch draws its own random numbers")
     return getattr(common_namespace(arrays), kernel)(*arrays, **attrs)
@@ -89,7 +90,7 @@ def drawn_on_host(
 
 
 class OpSource:
-    """The stream of an op that reads on where it stopped: see arrays/seeds.py."""
+    """The stream of an op, which continues where it stopped: see arrays/seeds.py."""
 
     __slots__ = ("_seed",)
 
@@ -124,7 +125,7 @@ def block_count(blocks: Any) -> Array:
 
 
 def source_of_seed(seed: Any) -> Source:
-    """The stream of a stateless op: its two seed numbers, scrambled."""
+    """The stream of a stateless op, from its two scrambled seeds."""
     given = index_operand(seed, "StatelessRandomGetKeyCounter", "Tseed")
     if given.array.shape != (2,):
         raise errors.invalid_argument(
@@ -135,7 +136,7 @@ def source_of_seed(seed: Any) -> Source:
 
 
 def for_rows(shape: Shape, source: Source, draw: Callable[[Shape], Array]) -> Tensor:
-    """What is drawn for a shape or, of an op with a state within a vectorized_map, for each of the rows."""
+    """Draw numbers of a shape or, for an op with a state in a vectorized_map, for each row."""
     rows = rows_drawn.get() if type(source) is OpSource else ()
     if not rows:
         return constant_operand(draw(shape))
@@ -146,6 +147,6 @@ def for_rows(shape: Shape, source: Source, draw: Callable[[Shape], Array]) -> Te
 
 
 def refuse_rows(source: Source) -> None:
-    """Refuse to draw the same numbers for all rows of a vectorized_map."""
+    """Raise an error instead of drawing the same numbers for all rows of a vectorized_map."""
     if type(source) is OpSource and rows_drawn.get():
         raise EscapeError("each row of a batch draws its own random numbers")

@@ -1,4 +1,4 @@
-"""`tf.compat.v1.data`: `tf.data`, and iterators by their older names."""
+"""`tf.compat.v1.data`: `tf.data`, and iterators under their older names."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ __all__ = ["list_local_devices"]
 
 
 class DeviceAttributes(NamedTuple):
-    """A device: its name, its kind, its memory in bytes (0 if it is not known), and what it is."""
+    """A device: its name, its kind, its memory in bytes (0 if unknown), and a description."""
 
     name: str
     device_type: str

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def absl(name: str) -> Any:
-    """A module of absl, or ImportError with what to do."""
+    """A module of absl, or an ImportError with advice."""
     try:
         return importlib.import_module(f"absl.{name}")
     except ImportError as error:

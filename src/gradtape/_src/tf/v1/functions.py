@@ -64,7 +64,7 @@ __all__ = [
 
 
 def renamed(new: Any, old: Any, name: str, old_name: str) -> Any:
-    """An argument that has two names; ValueError if both are given."""
+    """An argument with two names; raises ValueError if both are given."""
     if new is not None and old is not None:
         raise ValueError(f"Cannot specify both '{name}' and '{old_name}'")
     return old if new is None else new
@@ -72,7 +72,7 @@ def renamed(new: Any, old: Any, name: str, old_name: str) -> Any:
 
 # -- reductions ------------------------------------------------------------------------------------------------------
 def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction that also takes `reduction_indices` for `axis`, and `keep_dims` for `keepdims`."""
+    """Make a reduction also accept `reduction_indices` for `axis`, and `keep_dims` for `keepdims`."""
 
     @functools.wraps(function)
     def reduce(

@@ -75,7 +75,7 @@ class variance_scaling_initializer(_Initializer):
         scale = self.scale / max(1.0, fans[self.mode])
         result: Tensor
         if self.distribution in ("normal", "truncated_normal"):
-            # The variance of what is left of a normal distribution between -2 and 2 is less than one.
+            # The variance of a normal distribution truncated to (-2, 2) is less than one.
             result = random.truncated_normal(sizes, 0.0, math.sqrt(scale) / 0.87962566103423978, kind, self.seed)
         elif self.distribution == "untruncated_normal":
             result = random.normal(sizes, 0.0, math.sqrt(scale), kind, self.seed)

@@ -100,7 +100,7 @@ _counts: dict[tuple[str, int], int] = {}
 
 
 def _count() -> int:
-    """How often the line that called was reached, this time not counted."""
+    """How often the calling line was reached before."""
     frame = sys._getframe(2)
     place = frame.f_code.co_filename, frame.f_lineno
     _counts[place] = _counts.get(place, -1) + 1

@@ -82,7 +82,7 @@ def compute_weighted_loss(
 
 
 def _check_weights(values: Tensor, weights: Tensor) -> None:
-    """Weights are a scalar, or have the rank of the losses and sizes that are 1 or theirs."""
+    """Check that weights are a scalar, or broadcast to the losses with the same rank."""
     shape, given = values.shape, weights.shape
     if given.rank in (0, None) or shape.rank is None:
         return
@@ -97,7 +97,7 @@ def _check_weights(values: Tensor, weights: Tensor) -> None:
 
 
 def _pair(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
-    """Labels and predictions of one shape, as float32."""
+    """Labels and predictions with the same shape, as float32."""
     for name, value in (("labels", labels), ("predictions", predictions)):
         if value is None:
             raise ValueError(f"Argument `{name}` must not be None.")

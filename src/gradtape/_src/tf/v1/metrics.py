@@ -1,4 +1,4 @@
-"""`tf.compat.v1.metrics`: names that raise in eager code, in TensorFlow too. `tf.keras.metrics` has the newer ones."""
+"""`tf.compat.v1.metrics`: names that raise an error in eager code, as in TensorFlow. Use `tf.keras.metrics`."""
 
 from __future__ import annotations
 

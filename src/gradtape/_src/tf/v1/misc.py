@@ -25,7 +25,7 @@ from gradtape._src.tf.v1.graphs.values import (
     SparseTensorValue as SparseTensorValue,
 )
 
-_NO_GRAPH = Graph()  # the collections of functions that are being traced: nothing is put into them
+_NO_GRAPH = Graph()  # the collections of functions that are being traced: nothing is added to them
 
 __all__ = [
     "AUTO_REUSE",
@@ -217,11 +217,11 @@ def dimension_at_index(shape: Any, index: int) -> Dimension:
 
 # -- switches --------------------------------------------------------------------------------------------------------
 def enabled(*args: Any, **kwargs: Any) -> None:
-    """Nothing to switch: gradtape behaves as TensorFlow 2 does."""
+    """Do nothing: gradtape behaves like TensorFlow 2."""
 
 
 def is_enabled() -> bool:
-    """True: gradtape behaves as TensorFlow 2 does."""
+    """True: gradtape behaves like TensorFlow 2."""
     return True
 
 

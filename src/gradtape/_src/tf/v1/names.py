@@ -1,4 +1,4 @@
-"""The names that `tf.compat.v1` loads when they are first used, and where they are."""
+"""The names of `tf.compat.v1` that are imported on first use, and their modules."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _MOVED = {
     "floor_div": "math.floordiv",
     "serialize_tensor": "io.serialize_tensor",
 }  # fmt: skip
-"""Functions that have the same arguments under another name."""
+"""Functions with the same arguments under another name."""
 _RECORDS = """FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_raw matching_files
     parse_example parse_single_example parse_single_sequence_example parse_tensor serialize_many_sparse
     serialize_sparse"""
@@ -66,7 +66,7 @@ _MESSAGES = """AttrValue Event GraphDef HistogramProto NodeDef RunMetadata Summa
 
 
 def _lazy_names() -> dict[str, str]:
-    """Name -> "module:attribute"."""
+    """By name: "module:attribute"."""
     table = {name: f"{_HERE}.functions:{name}" for name in _FUNCTIONS.split()}
     table |= {name: f"{_HERE}.misc:{name}" for name in _MISC.split()}
     table |= {name: f"{_HERE}.variables:{name}" for name in _VARIABLES.split()}
@@ -111,7 +111,7 @@ NN = frozenset(
 
 
 def attribute(v1: ModuleType, name: str) -> Any:
-    """`tf.compat.v1.name`, loaded now and kept."""
+    """`tf.compat.v1.name`, imported now and cached."""
     maker = NAMESPACES.get(name)
     if maker is not None:
         value = maker(f"{v1.__name__}.{name}")
@@ -131,7 +131,7 @@ def _missing(module: ModuleType, full: str, name: str) -> AttributeError:
 
 
 def neural(nn: ModuleType, name: str) -> Any:
-    """`tf.compat.v1.nn.name`, loaded now and kept."""
+    """`tf.compat.v1.nn.name`, imported now and cached."""
     if name not in NN:
         raise _missing(nn, f"tf.compat.v1.nn.{name}", name)
     value = getattr(import_module(f"{_HERE}.nn"), name)
@@ -192,7 +192,7 @@ def _test(name: str) -> ModuleType:
 
 
 def _selected(doc: str, homes: dict[str, str]) -> Callable[[str], ModuleType]:
-    """What makes a namespace of names that are elsewhere: "module:name"."""
+    """A function that creates a namespace of names defined elsewhere: "module:name"."""
 
     def make(name: str) -> ModuleType:
         made = ModuleType(name, doc)

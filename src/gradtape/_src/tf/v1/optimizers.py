@@ -33,21 +33,21 @@ __all__ = [
 
 
 class Optimizer:
-    """The base class: a subclass says which slots it has, and how a gradient changes them and the variable.
+    """The base class: a subclass defines its slots, and how a gradient updates them and the variable.
 
-    `_update(var, g, slots)` takes tensors and returns the new values. A sparse gradient, whose indices are distinct by
-    then, changes only the rows it has: `_update` gets these rows.
+    `_update(var, g, slots)` takes tensors and returns the new values. A sparse gradient, whose indices are unique by
+    then, changes only its rows: `_update` gets these rows.
     """
 
     GATE_NONE, GATE_OP, GATE_GRAPH = 0, 1, 2
-    _slot_values: ClassVar[dict[str, float]] = {}  # name of a slot -> its first value
+    _slot_values: ClassVar[dict[str, float]] = {}  # by name of a slot, its initial value
 
     def __init__(self, use_locking: bool, name: str) -> None:
         if not name:
             raise ValueError("Must specify the optimizer name")
         self._use_locking, self._name = use_locking, name
         self._slots: dict[str, dict[int, Variable]] = {}
-        self._kept: list[Variable] = []  # the variables that have slots: they stay alive, and their ids theirs
+        self._kept: list[Variable] = []  # variables with slots: kept alive, so that their ids stay unique
         self._names: dict[str, int] = {}
 
     def get_name(self) -> str:
@@ -168,7 +168,7 @@ class Optimizer:
         return op
 
     def _apply_all(self, gradients: list[Any], variables: list[Any], global_step: Any) -> None:
-        """Change variables by their gradients, and count the step."""
+        """Apply gradients to variables, and count the step."""
         for g, variable in zip(gradients, variables, strict=True):
             if isinstance(g, IndexedSlices):
                 self._apply_rows(variable, *_distinct(g))
@@ -184,7 +184,7 @@ class Optimizer:
             self._slots_of(variable)
 
     def _finish(self) -> None:
-        """Change what changes once for all variables."""
+        """Update what changes once for all variables."""
 
     def _apply(self, var: Variable, g: Tensor) -> None:
         slots = self._slots_of(var)
@@ -207,12 +207,12 @@ class Optimizer:
 
     @staticmethod
     def _number(value: Any, like: Tensor) -> Tensor:
-        """A setting, which may be a function, in the dtype of a variable."""
+        """A hyperparameter, which may be a function, in the dtype of a variable."""
         return cast(convert(value() if callable(value) else value), like.dtype)
 
 
 def _distinct(g: IndexedSlices) -> tuple[Tensor, Tensor]:
-    """Indices without repetitions, and the sums of the rows for them."""
+    """Unique indices, and the sums of the rows for them."""
     indices, places = unique(g.indices)
     return indices, unsorted_segment_sum(g.values, places, indices.shape[0])
 

@@ -1,4 +1,4 @@
-"""Functions of `tf.compat.v1` on sparse tensors, and others that moved, with their arguments of TensorFlow 1."""
+"""Functions of `tf.compat.v1` on sparse tensors, and others that were moved, with the arguments of TensorFlow 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tf.compat.v1.summary`: summaries as strings, and the messages they are made of."""
+"""`tf.compat.v1.summary`: summaries as strings, and their messages."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class FileWriter:
 
 
 def _in_graph(make: Callable[..., Tensor], name: str, values: Iterable[Any], collections: Any) -> Any:
-    """A summary as a tensor of the default graph, which is computed when a session runs; None in eager code."""
+    """A summary as a tensor of the default graph, which a session computes; None in eager code."""
     graph = graph_for_ops()
     if graph is None:
         return None

@@ -39,7 +39,7 @@ _KEY = "global_step"
 
 
 def _found(graph: Any) -> list[Any]:
-    """Where the global step is: in a collection of the graph, if there is one."""
+    """The global step, from a collection of the graph."""
     builder = graph or default_graph()
     return _steps if builder is None or current_graph() is not None else builder.get_collection_ref(_KEY)
 
@@ -88,8 +88,8 @@ def assert_global_step(global_step_tensor: Any) -> None:
 
 # -- learning rates --------------------------------------------------------------------------------------------------
 def _decayed(step: Any, rate: Callable[[Tensor], Tensor], dtype: Any = "float32") -> Any:
-    """A function that computes the rate at the current step, as eager code gets it from TensorFlow; in a graph a tensor
-    that is the rate.
+    """A function that computes the rate at the current step, as in TensorFlow's eager mode; in a graph, the rate as a
+    tensor.
     """
     if step is None:
         raise ValueError("global_step is required for learning rate decay.")

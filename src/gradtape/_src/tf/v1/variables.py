@@ -82,7 +82,7 @@ def no_regularizer(_: Any) -> None:
 
 
 class _Scope:
-    """The open variable scope: its name."""
+    """The open variable scope, with its name."""
 
     def __init__(self, name: str) -> None:
         self.name = self.original_name_scope = name

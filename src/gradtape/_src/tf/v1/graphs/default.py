@@ -1,4 +1,4 @@
-"""The graph that is the default where no block has another one, and the switch that makes it so for whole programs."""
+"""The default graph outside of any block, and the switch that makes whole programs build graphs."""
 
 from __future__ import annotations
 

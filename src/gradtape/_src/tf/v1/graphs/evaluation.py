@@ -1,4 +1,4 @@
-"""Running the operations of a graph: their functions, in the order in which they were added."""
+"""Run the operations of a graph: call their functions, in the order in which they were added."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class Evaluation(Mode):
         self._values: dict[int, Tensor] = {id(tensor): value for tensor, value in given}
         self._done: set[int] = set()
         self._graph, self._recorders = current_graph(), active_recorders()
-        self.tape: Any = None  # records what runs eagerly, for gradients
+        self.tape: Any = None  # records eager ops, for gradients
 
     def tensor(self, tensor: GraphTensor) -> Tensor:
         found = self._values.get(id(tensor))
-        if found is None:  # a closure uses it: it is not one of the branch or loop that is being traced
+        if found is None:  # used by a closure: it does not belong to the branch or loop that is being traced
             with tracing(self._graph), use_recorders(self._recorders):
                 self.run_with_inputs(tensor.op)
             found = self._values[id(tensor)]
         return found
 
     def has(self, tensor: GraphTensor) -> bool:
-        """Whether the value of a tensor is there."""
+        """Whether the value of a tensor was computed."""
         return id(tensor) in self._values
 
     def run_with_inputs(self, op: Operation) -> None:
-        """Run an operation after those that it depends on."""
+        """Run an operation after its dependencies."""
         for each in needed([op], self._values):
             self.run(each)
 
     def run(self, op: Operation) -> None:
-        """Run an operation whose inputs are there."""
+        """Run an operation whose inputs were computed."""
         if id(op) in self._done:
             return
         self._done.add(id(op))
@@ -58,7 +58,7 @@ class Evaluation(Mode):
                 function = op.function if "_gradient_op_type" not in op.attributes else _with_registered_gradient(op)
                 result = function(*args, **kwargs)
             except errors.OpError as error:
-                error.when_traced = None  # sizes are known by now: the run fails, and not the building of the graph
+                error.when_traced = None  # sizes are known by now: the run fails, not the construction of the graph
                 raise
         leaves = nest.flatten(result, expand_composites=True)
         for place, output in zip(op.places, op.outputs, strict=True):
@@ -67,7 +67,7 @@ class Evaluation(Mode):
                 self._track(value)
 
     def _track(self, value: Tensor) -> None:
-        """Let gradients be computed by a value, which may have been computed from constants alone."""
+        """Make a value differentiable, even if it was computed from constants alone."""
         if not is_differentiable(value.array):
             return
         if self.tape is not None:
@@ -80,7 +80,7 @@ class Evaluation(Mode):
         """Called before the function of an operation."""
 
     def refuse_placeholder(self, op: Operation) -> None:
-        """The error for a placeholder that nothing was fed for."""
+        """The error for a placeholder without a fed value."""
         output = op.outputs[0]
         shape = "" if output._static.rank is None else f" and shape {output._static}"
         error = errors.InvalidArgumentError(
@@ -93,7 +93,7 @@ class Evaluation(Mode):
         raise error
 
     def inside(self, value: Any) -> Any:
-        """An argument of an operation, as its function takes it."""
+        """An argument of an operation, in the form that its function takes."""
         if isinstance(value, GraphTensor):
             return self.tensor(value)
         if isinstance(value, Target):
@@ -101,12 +101,12 @@ class Evaluation(Mode):
         return self.variable(value) if is_graph_value(value) else value
 
     def variable(self, variable: Any) -> Any:
-        """What a function gets in the place of a variable of the graph."""
+        """What a function gets instead of a variable of the graph."""
         return self.read(variable)
 
 
 class _Running(NamedTuple):
-    """An operation while it runs, as the gradient function that is registered for it gets it."""
+    """An operation while it runs, as seen by the gradient function that is registered for it."""
 
     operation: Operation
     inputs: tuple[Any, ...]
@@ -117,7 +117,7 @@ class _Running(NamedTuple):
 
 
 def _with_registered_gradient(op: Operation) -> Callable[..., Any]:
-    """The function of an operation, with the gradient that `gradient_override_map` has chosen for it."""
+    """The function of an operation, with the gradient chosen by `gradient_override_map`."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves = nest.flatten((args, kwargs), expand_composites=True)
@@ -144,7 +144,7 @@ def _with_registered_gradient(op: Operation) -> Callable[..., Any]:
 
 
 def needed(fetches: Sequence[Operation], given: Any) -> list[Operation]:
-    """The operations that some depend on, and these, in the order of the graph; `given` has the ids of fed tensors."""
+    """The operations that `fetches` depend on, and these, in graph order; `given` has the ids of fed tensors."""
     found: dict[int, Operation] = {}
     stack = list(fetches)
     while stack:

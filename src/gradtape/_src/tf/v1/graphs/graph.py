@@ -1,4 +1,4 @@
-"""A graph of TensorFlow 1: operations by name, collections, and the scopes that are open while it is built."""
+"""TensorFlow 1 graphs: operations by name, collections, and the scopes that are open during construction."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _parts: dict[str, Callable[..., Any]] = {}
 
 
 def register_part(name: str, part: Callable[..., Any]) -> None:
-    """Register what a method of graphs calls: the modules of variables and ops need this one."""
+    """Register a function that methods of graphs call: the modules of variables and ops import this one."""
     _parts[name] = part
 
 
 class _Kind(type):
-    """The class of `tf.Graph`: the graphs of functions are instances, too."""
+    """The metaclass of `tf.Graph`: the graphs of functions are instances as well."""
 
     def __instancecheck__(cls, value: Any) -> bool:
         return type.__instancecheck__(FuncGraph, value) if cls is Graph else type.__instancecheck__(cls, value)
@@ -110,11 +110,11 @@ class Graph(FuncGraph, metaclass=_Kind):
             yield self
 
     def make_variable(self, *args: Any, **kwargs: Any) -> Any:
-        """What `tf.Variable(...)` is here."""
+        """Implement `tf.Variable(...)` in this graph."""
         return _parts["variable"](self, *args, **kwargs)
 
     def stand_in(self, shape: TensorShape, dtype: DType, uid: int = 0) -> Symbolic:
-        """A symbolic array of a shape, for inference; unknown sizes of first axes are taken to be the same one."""
+        """A symbolic array with a shape, for inference; unknown first dimensions are assumed to be equal."""
         sizes = [_unknown_size(axis) if n is None else n for axis, n in enumerate(shape.as_list())]
         symbol = self.argument(tuple(sizes), dtype.numpy_dtype)
         if dtype.name == "string":
@@ -132,7 +132,7 @@ class Graph(FuncGraph, metaclass=_Kind):
     def record(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None
     ) -> Any:
-        """Add a call of a function as an operation; returns what it returns, with tensors of the graph."""
+        """Add a call of a function as an operation; return its result, with tensors of the graph."""
         op = Operation(self, function, args, kwargs, self.control_inputs())
         self._check_inputs(op)
         count = len(self.nodes)
@@ -145,7 +145,7 @@ class Graph(FuncGraph, metaclass=_Kind):
     def add_operation(
         self, op: Operation, result: Any, tensors: Sequence[Tensor], shapes: Sequence[TensorShape], name: str
     ) -> Any:
-        """Add an operation that returns tensors like these; its result has tensors of the graph in their place."""
+        """Add an operation that returns tensors like these; its result contains tensors of the graph instead."""
         if self.finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
         op.name = self.unique_name(name)
@@ -172,7 +172,7 @@ class Graph(FuncGraph, metaclass=_Kind):
     def record_python(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], dtypes: Any, name: str | None
     ) -> Any:
-        """Add a call of Python code, which is not called before a session runs it: only the dtypes are known."""
+        """Add a call of Python code, which runs only in a session: only the dtypes are known."""
         op = Operation(self, function, args, kwargs, self.control_inputs())
         self._check_inputs(op)
         op.type = "EagerPyFunc"
@@ -182,8 +182,8 @@ class Graph(FuncGraph, metaclass=_Kind):
         return self.add_operation(op, result, likes, shapes, name or default_name(function, op.type))
 
     def computed_before(self, source: Callable[[Any], Sequence[Any]], examples: Sequence[Any], name: str) -> list[Any]:
-        """Tensors whose values Python computes before each run: `source(session)`. They are like the examples, in which
-        a size of 0 stands for any.
+        """Tensors whose values Python computes before each run: `source(session)`. They have the specifications of the
+        examples, in which a size of 0 means any size.
         """
         op = Operation(self, _nothing, (), {}, self.control_inputs())
         op.source, op.type = source, name
@@ -191,7 +191,7 @@ class Graph(FuncGraph, metaclass=_Kind):
         shapes = [TensorShape([n or None for n in each.shape]) for each in examples]
         return list(self.add_operation(op, tensors, tensors, shapes, name))
 
-    # -- functions of the library that are operations of their own -----------------------------------------------------
+    # -- library functions that are operations -------------------------------------------------------------------------
     def group(self, inputs: Sequence[Any], name: str | None) -> Operation:
         """`tf.group`."""
         return _parts["group"](self, inputs, name)
@@ -343,7 +343,7 @@ class Graph(FuncGraph, metaclass=_Kind):
                 "exist in the graph."
             )
         outputs = self._names[operation].outputs
-        if operation in self.variable_values:  # "w:0" is what the variable is
+        if operation in self.variable_values:  # "w:0" is the value of the variable
             outputs = [self.variable_values[operation]]
         if int(number) >= len(outputs):
             raise KeyError(
@@ -398,19 +398,19 @@ class Graph(FuncGraph, metaclass=_Kind):
 
 @functools.cache
 def prepare_modules() -> None:
-    """Let public modules hand out functions that add operations: once, before the first graph is built."""
+    """Make public modules return functions that add operations; called before the first graph is built."""
     _parts["modules"]()
 
 
 class _Packing:
-    """While a structure is made of tensors of the graph: composite tensors look at dtypes and static shapes only."""
+    """Active while a structure is built from tensors of the graph: composite tensors check only static shapes."""
 
     def tensor(self, tensor: GraphTensor) -> Any:
         return tensor_of(tensor.symbol, tensor.inferred_uid)
 
 
 def packing() -> Any:
-    """The mode in which composite tensors are made of tensors of a graph."""
+    """The mode for building composite tensors from tensors of a graph."""
     return _Packing()
 
 
@@ -429,7 +429,7 @@ def chosen_device() -> str:
 
 
 def operation_of(value: Any) -> Operation:
-    """The operation behind a tensor, a variable or an operation."""
+    """The operation of a tensor, a variable or an operation."""
     if isinstance(value, Operation):
         return value
     if is_graph_value(value):
@@ -449,5 +449,5 @@ def default_session() -> Any:
 
 
 def as_default_session(session: Any) -> setting[tuple[Any, ...]]:
-    """A block with a default session."""
+    """Context with a default session."""
     return setting(_sessions, (*_sessions.get(), session))

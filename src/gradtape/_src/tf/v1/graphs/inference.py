@@ -1,8 +1,8 @@
-"""What is known of the results of an operation when it is added to a graph: structure, dtypes, shapes.
+"""Infer the results of an operation when it is added to a graph: structure, dtypes, shapes.
 
-The function of the operation runs once on symbolic arrays. A tensor of unknown rank has none: then it runs for each of
-a few ranks, and what the results have in common is known. A function that only eager execution can run gets zeros, of
-two sizes where the size is unknown.
+The function of the operation runs once on symbolic arrays. If the rank of a tensor is unknown, it runs for several
+ranks, and the common properties of the results are known. A function that needs eager execution runs on zeros, with two
+sizes for each unknown one.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from gradtape._src.tf.v1.graphs.graph import Graph
 
 _RANKS = (1, 2, 0, 3, 4)
-"""The ranks that stand for an unknown one."""
+"""The ranks to try for an unknown rank."""
 
 _SIZES = (2, 3)
-"""What stands for an unknown size, where a function has to run on numbers."""
+"""The sizes to try for an unknown size, if a function has to run on values."""
 
 _UNDECIDED = (NeedsEagerError, UnknownDimensionError, DynamicSizeError)
 
 
 class UnknownRankError(Exception):
-    """A function needs the rank of a tensor that has none."""
+    """A function needs the rank of a tensor, which is unknown."""
 
 
 class _Symbols(Mode):
@@ -67,7 +67,7 @@ class _Symbols(Mode):
 
 
 class _Examples(Mode):
-    """Zeros of some size."""
+    """Zeros with certain sizes."""
 
     def __init__(self, size: int, rank: int | None) -> None:
         self._size, self._rank = size, rank
@@ -85,7 +85,7 @@ class _Examples(Mode):
         return self._zeros(tensor._static, tensor.dtype)
 
     def sparse(self, value: SparseTensor) -> SparseTensor:
-        """A sparse tensor with one element in each row: zeros are no coordinates of different elements."""
+        """A sparse tensor with one element in each row: zeros would be repeated coordinates."""
         rank = value.shape.rank or self._rank or 2
         where = np.zeros([self._size, rank], np.int64)
         where[:, 0] = np.arange(self._size)
@@ -107,7 +107,7 @@ def tensor_of(array: Any, uid: int) -> Tensor:
 
 
 Results = tuple[Any, list[Tensor], list[TensorShape]]
-"""What a function returns in inference: the result, the tensors in it, and their shapes as far as they are known."""
+"""The result of a function in inference, the tensors in it, and their shapes as far as they are known."""
 
 
 def inferred(op: Operation) -> Results:
@@ -135,7 +135,7 @@ def _once(op: Operation, rank: int | None) -> Results:
 
 
 def _sizes(op: Operation) -> list[int]:
-    """What may stand for an unknown size: two numbers, and the known sizes of other inputs, one of which it may be."""
+    """Sizes to try for an unknown size: two numbers, and the known sizes of other inputs, which it may be equal to."""
     shapes = [value.shape.as_list() for value in op.inputs if value.shape.rank is not None]
     known = {n for shape in shapes for n in shape if n is not None}
     unknown = len(shapes) < len(op.inputs) or any(None in shape for shape in shapes)
@@ -143,7 +143,7 @@ def _sizes(op: Operation) -> list[int]:
 
 
 def _by_examples(op: Operation, rank: int | None, sizes: Sequence[int], failure: BaseException) -> Results:
-    """What the function returns for zeros, in each of the sizes that it takes."""
+    """The results of the function for zeros, in all sizes that it accepts."""
     found = []
     for size in sizes:
         try:
@@ -159,7 +159,7 @@ def _by_examples(op: Operation, rank: int | None, sizes: Sequence[int], failure:
 
 
 def _common(op: Operation) -> Results:
-    """What the results have in common for all ranks that the function takes."""
+    """The common properties of the results for all ranks that the function accepts."""
     found, failure = [], None
     for rank in _RANKS:
         try:
@@ -173,7 +173,7 @@ def _common(op: Operation) -> Results:
         raise failure
     result, tensors, _ = found[0]
     alike = [shapes for _, others, shapes in found if len(others) == len(tensors)]
-    # Another op may have results for other ranks: what is inferred is no tape for them.
+    # Other ops may have results for other ranks: inference does not record on their tapes.
     return result, [wrap(np.zeros((), t.array.dtype)) for t in tensors], _merged(alike)
 
 
@@ -210,12 +210,12 @@ def _is_graph_sparse(leaf: Any) -> bool:
 
 
 def is_result(leaf: Any) -> bool:
-    """Whether a leaf of what a function returns is an output of its operation."""
+    """Whether a leaf of a function's result is an output of its operation."""
     return isinstance(leaf, Tensor) or hasattr(leaf, "assign")
 
 
 def static_shape(tensor: Tensor) -> TensorShape:
-    """What is known of a shape: None for a dimension without a number."""
+    """The static shape: None for unknown dimensions."""
     return TensorShape([n if isinstance(n, (int, np.integer)) else None for n in tensor.array.shape])
 
 
@@ -233,8 +233,8 @@ def _alike(shapes: Sequence[TensorShape]) -> TensorShape:
 
 # -- whole graphs ----------------------------------------------------------------------------------------------------
 class _Trial(Evaluation):
-    """The operations that lead to a result, traced for one rank of all placeholders that have none, and one size of all
-    unknown axes; None: an unknown one.
+    """The operations that lead to a result, traced with one rank for all placeholders of unknown rank, and one size for
+    all unknown axes; None: an unknown size.
     """
 
     def __init__(self, scratch: Any, rank: int, size: int | None) -> None:
@@ -269,8 +269,8 @@ class _Trial(Evaluation):
 
 
 def tried(op: Operation, scratch: Callable[[], Graph]) -> Any:
-    """What an operation returns when all that leads to it is traced, for the first rank and size for which that is
-    possible.
+    """The result of an operation when everything that leads to it is traced, for the first rank and size with which
+    that succeeds.
     """
     failure: BaseException | None = None
     ops = needed([op], ())[:-1]
@@ -293,7 +293,7 @@ def tried(op: Operation, scratch: Callable[[], Graph]) -> Any:
 
 
 def _guesses(ops: Sequence[Operation]) -> Iterator[tuple[int, int | None]]:
-    """Ranks and sizes to try, as far as there is anything unknown."""
+    """Ranks and sizes to try, if any are unknown."""
     shapes = [output._static for op in ops for output in op.outputs]
     fed = [output._static for op in ops if op.is_placeholder or op.source for output in op.outputs]
     ranks = _RANKS if any(shape.rank is None for shape in fed) else _RANKS[:1]

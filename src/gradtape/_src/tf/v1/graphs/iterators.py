@@ -1,4 +1,4 @@
-"""Iterators of a graph of TensorFlow 1: each run of a session that needs an element takes the next one."""
+"""Iterators of a TensorFlow 1 graph: each run of a session that needs an element takes the next one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradtape._src.tf.v1.graphs.tensors import Operation
 
 
 class GraphIterator:
-    """An iterator over a dataset, whose elements are tensors of a graph; every session goes through it on its own."""
+    """An iterator over a dataset, whose elements are tensors of a graph; every session has its own iteration."""
 
     def __init__(self, graph: Any, dataset: Any, starts_itself: bool) -> None:
         self._graph, self._dataset, self._starts_itself = graph, dataset, starts_itself

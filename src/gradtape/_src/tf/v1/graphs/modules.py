@@ -1,7 +1,7 @@
-"""What public modules hand out while a graph is built: functions that add operations to it.
+"""Public modules while a graph is built: their functions add operations to it.
 
-The first graph gives the public modules a class whose attributes depend on the default graph. Where there is none, and
-while operations run, a function is what it was.
+The first graph gives the public modules a class whose attributes depend on the default graph. Without one, and while
+operations run, functions are unchanged.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _OPS_OF_VARIABLES = frozenset({"Print", "cond", "py_func", "verify_tensor_all_fi
 
 
 class _View(ModuleType):
-    """A public module, while there may be graphs."""
+    """A public module, if there may be graphs."""
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
@@ -120,7 +120,7 @@ def _adding(function: Any) -> Callable[..., Any]:
 
 
 def _place_of_name(function: Any) -> int | None:
-    """The place of the parameter `name`."""
+    """The position of the parameter `name`."""
     try:
         parameters = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -129,7 +129,7 @@ def _place_of_name(function: Any) -> int | None:
 
 
 def _show(module: ModuleType) -> None:
-    """Let a module, and those in it, hand out operations."""
+    """Make a module, and those in it, return operations."""
     kind = type(module)
     name = vars(module).get("__name__", "")
     if issubclass(kind, _View) or not name.startswith(_PACKAGES):
@@ -143,7 +143,7 @@ def _show(module: ModuleType) -> None:
 
 
 def show_all() -> None:
-    """Let the public modules hand out operations."""
+    """Make the public modules return operations."""
     for name in _PACKAGES:
         module = sys.modules.get(name)
         if module is not None and (name == "gradtape" or hasattr(module, "_gradtape")):
@@ -152,7 +152,7 @@ def show_all() -> None:
                 _show(sys.modules[full])
 
 
-# -- operators, and functions that were imported by their names ------------------------------------------------------
+# -- operators, and functions imported by name -----------------------------------------------------------------------
 def _operator(name: str) -> Callable[..., Any]:
     of_tensors = getattr(Tensor, name, None)
 

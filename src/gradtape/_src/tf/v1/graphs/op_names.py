@@ -1,4 +1,4 @@
-"""What operations are called that get no name."""
+"""The default names of operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPERATORS = {
     "__rand__": "and", "__ror__": "or", "__rxor__": "xor", "__lt__": "Less", "__le__": "LessEqual",
     "__gt__": "Greater", "__ge__": "GreaterEqual", "__neg__": "Neg", "__abs__": "Abs", "__invert__": "LogicalNot",
 }  # fmt: skip
-"""The methods of operators that add operations, and what these are called."""
+"""Operator methods that add operations, and the names of these."""
 
 _FUNCTIONS = {
     "constant": "Const", "convert_to_tensor": "Const", "identity": "Identity", "cond": "cond", "case": "case",
@@ -37,6 +37,6 @@ _FUNCTIONS = {
 
 
 def default_name(function: Any, type: str) -> str:
-    """The name of an operation that calls a function, by what it calls or by the op's own name."""
+    """The default name of an operation that calls a function: from its call, or the name of the op."""
     called = getattr(function, "__name__", "")
     return _FUNCTIONS.get(called) or type

@@ -1,4 +1,4 @@
-"""Operations that only graphs have: placeholders, groups, gradients, initializers."""
+"""Operations that exist only in graphs: placeholders, groups, gradients, initializers."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def group(graph: Graph, inputs: Sequence[Any], name: str | None) -> Operation:
 
 
 def initializers(graph: Graph, variables: Iterable[Any], name: str) -> Operation:
-    """An operation that gives variables their initial values."""
+    """An operation that assigns initial values to variables."""
     return graph.add_grouping([variable.initializer for variable in variables], name)
 
 
 # -- gradients -------------------------------------------------------------------------------------------------------
 def gradients(graph: Graph, ys: Any, xs: Any, grad_ys: Any, stop: Any, unconnected: Any, name: str) -> list[Any]:
-    """`tf.gradients`, as an operation; None for what the targets do not depend on."""
+    """`tf.gradients` as an operation; None for sources that the targets do not depend on."""
     sources = nest.flatten(xs)
     targets = nest.flatten(ys)
     op = Operation(graph, _gradients, (targets, sources, grad_ys, stop, unconnected), {}, graph.control_inputs())
@@ -85,7 +85,7 @@ def gradients(graph: Graph, ys: Any, xs: Any, grad_ys: Any, stop: Any, unconnect
 
 
 def _shapes(found: list[Any], sources: list[Any]) -> list[TensorShape]:
-    """The shapes of gradients: those of what they are gradients by; of slices it is not known how many there are."""
+    """The shapes of gradients: those of their sources; for slices the number of rows is unknown."""
     shapes = []
     for g, source in zip(found, sources, strict=True):
         if isinstance(g, Tensor):
@@ -103,7 +103,7 @@ def _filled(leaves: list[Any], likes: Iterable[Any]) -> list[Any]:
 
 
 def _gradients(ys: Any, xs: Any, grad_ys: Any, stop: Any, unconnected: Any, sparse: Any = None) -> list[Any]:
-    """The gradients. `sparse` says which of them have to be slices, because they were when the graph was built."""
+    """The gradients. `sparse` says which of them have to be slices, as when the graph was built."""
     found = _traced_or_eager(ys, xs, grad_ys, stop, unconnected)
     if sparse is None:
         return found

@@ -1,4 +1,4 @@
-"""`tf.compat.v1.train.Saver`: the values that variables have in a session, in files by the names of the variables."""
+"""`tf.compat.v1.train.Saver`: save the values of variables in a session, under the names of the variables."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Saver:
         return found
 
     def build(self) -> None:
-        """Look for the variables, where that was deferred."""
+        """Find the variables, if that was deferred."""
         self._variables = self._found()
 
     @property

@@ -1,4 +1,4 @@
-"""Variable scopes: names of variables, and whether a name stands for a new variable or for one that exists."""
+"""Variable scopes: names of variables, and whether a name refers to a new or an existing variable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _AutoReuse:
 
 
 AUTO_REUSE = _AutoReuse()
-"""Reuse a variable that exists, and create one that does not."""
+"""Reuse a variable if it exists, otherwise create it."""
 
 _INHERITED = ("initializer", "regularizer", "custom_getter", "dtype", "constraint", "use_resource", "caching_device")
 
@@ -125,7 +125,7 @@ def graph_variable_scope(
 
 
 def _unused(outer: VariableScope, default_name: str | None) -> str:
-    """A default name, with a number if a scope has it."""
+    """A default name, with a number if it is taken."""
     from gradtape._src.tf.v1.graphs.default import get_default_graph
 
     opened = vars(get_default_graph()).setdefault("opened_scopes", {})
@@ -138,7 +138,7 @@ def _unused(outer: VariableScope, default_name: str | None) -> str:
 
 
 def graph_variable(graph: Any, name: str, shape: Any, dtype: Any, options: dict[str, Any]) -> Any:
-    """`get_variable` in a graph: the variable of this name, or a new one."""
+    """`get_variable` in a graph: the existing variable with this name, or a new one."""
     scope = open_scope()
     getter = options.pop("custom_getter", None) or scope.custom_getter
     if getter is None:
@@ -159,7 +159,7 @@ def _found_or_made(graph: Any, scope: VariableScope, name: str, shape: Any, dtyp
     if full in store:
         from gradtape._src.tf.v1.graphs.tensors import active_mode
 
-        if scope.reuse is False and active_mode() is None:  # a body that runs again finds what it made
+        if scope.reuse is False and active_mode() is None:  # a body that runs again finds its variables
             raise ValueError(
                 f"Variable {full} already exists, disallowed. Did you mean to set reuse=True or reuse=tf.AUTO_REUSE in "
                 "VarScope?"
@@ -213,7 +213,7 @@ def _made(graph: Any, scope: VariableScope, full: str, shape: Any, dtype: Any, o
 
 
 def _initial_value(initializer: Any, full: str, shape: Any, dtype: Any) -> tuple[Any, bool]:
-    """The initial value, or a function that makes it; whether its dtype is that of the variable."""
+    """The initial value, or a function that returns it; and whether its dtype is that of the variable."""
     if initializer is not None and (is_graph_value(initializer) or not callable(initializer)):
         if shape is not None:
             raise ValueError("If initializer is a constant, do not specify shape.")

@@ -1,7 +1,8 @@
-"""Sessions: the values of a graph's variables, and the programs that compute what is fetched.
+"""Sessions: the values of a graph's variables, and the programs that compute fetches.
 
-For each set of fetches and feeds the operations that they need become a `tf.function`, which calls their functions in
-the order in which they were added. It is traced, compiled and run like any other; variables are those of the session.
+For each combination of fetches and feeds, the operations that they need become a `tf.function`, which calls their
+functions in the order in which they were added. It is traced, compiled and run like any other; variables are those of
+the session.
 """
 
 from __future__ import annotations
@@ -94,11 +95,11 @@ class Session:
 
     # -- variables ---------------------------------------------------------------------------------------------------
     def has_value(self, variable: Any) -> bool:
-        """Whether a variable was given a value in this session."""
+        """Whether a variable has a value in this session."""
         return id(variable) in self._ready
 
     def variable(self, variable: Any, like: Tensor | None = None) -> Variable:
-        """The variable of this session for one of the graph; `like` is the value that it is about to get."""
+        """The session's variable for a variable of the graph; `like` is the value that is about to be assigned."""
         if id(variable) not in self._variables:
             known = variable.shape.is_fully_defined()
             shape = variable.shape.as_list() if known or like is None else like.array.shape
@@ -111,11 +112,11 @@ class Session:
         return self._variables[id(variable)][1]
 
     def mark_ready(self, variables: Any) -> None:
-        """Note that variables have values."""
+        """Mark variables as having values."""
         self._ready.update(variables)
 
     def random_state(self, op: Operation) -> Repeated:
-        """How far the random ops of an operation have read."""
+        """The stream positions of an operation's random ops."""
         return self._random.setdefault(op.number, Repeated())
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ class Session:
         return list_local_devices()
 
     def _fetch(self, leaf: Any) -> Any:
-        """What is fetched: a tensor, a variable, an operation, or a composite tensor."""
+        """The object to fetch: a tensor, a variable, an operation, or a composite tensor."""
         if leaf is None or (isinstance(leaf, Tensor) and not is_graph_value(leaf)):
             raise TypeError(
                 f"Argument `fetch` = {leaf!r} has invalid type {type(leaf).__name__!r} must be a string or Tensor. "
@@ -210,7 +211,7 @@ class InteractiveSession(Session):
 
 
 class outside:
-    """A block of eager code: no graph is built, traced or run."""
+    """Context of eager code: no graph is built, traced or run."""
 
     def __enter__(self) -> None:
         self._blocks = (building(None), setting(variable_maker, None), running(None), tracing(None), use_recorders(()))
@@ -223,19 +224,19 @@ class outside:
 
 
 class _OpenTape(GradientTape):
-    """The tape of a run, whose gradients are operations of the run and so can have gradients."""
+    """The tape of a run, whose gradients are operations of the run and can be differentiated themselves."""
 
     _warns_while_active = False
 
 
 class _Tape:
-    """Records what runs eagerly, where gradients are computed of it."""
+    """Records eager ops, if gradients of them are computed."""
 
     def __init__(self) -> None:
         self._tape = _OpenTape(persistent=True)
 
     def watch_constant(self, value: Tensor) -> None:
-        """Let a gradient begin at a value that was computed from constants."""
+        """Watch a value that was computed from constants."""
         if is_differentiable(value.array):
             self._tape.watch(value)
 
@@ -296,7 +297,7 @@ class _Run(Evaluation):
 
 
 class _Step:
-    """The program for some fetches and feeds."""
+    """The program for a combination of fetches and feeds."""
 
     def __init__(self, session: Session, fetches: list[Any], feeds: list[GraphTensor]) -> None:
         self._session, self._fetches, self._feeds = session, fetches, feeds
@@ -345,7 +346,7 @@ def _key(fetch: Any) -> Any:
 
 
 def _lists(fetches: Any) -> Any:
-    """Fetches with nothing but structures that are walked."""
+    """Convert fetches to nests of plain structures."""
     if isinstance(fetches, Operation) or is_graph_value(fetches):
         return fetches
     return list(fetches) if isinstance(fetches, (set, range)) else fetches
@@ -363,7 +364,7 @@ def _parts(value: Any) -> list[Any] | None:
 
 
 def _parts_of_value(value: Any) -> list[Any]:
-    """The arrays of what is fed for a composite tensor."""
+    """The arrays of a value that is fed for a composite tensor."""
     parts = _parts(value)
     return [*map(np.asarray, parts)] if parts is not None else list(value)
 
@@ -379,7 +380,7 @@ def _tensors(fetch: Any) -> list[Any]:
 
 
 def _fed(tensor: Any, value: Any) -> Any:
-    """A fed value as an array that fits its tensor."""
+    """Convert a fed value to an array that fits its tensor."""
     if is_graph_value(value):
         raise TypeError(
             "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, strings, "

@@ -1,4 +1,4 @@
-"""Tensors and operations of a graph of TensorFlow 1: calls that a session will make, and what they will return."""
+"""Tensors and operations of a TensorFlow 1 graph: calls that a session will make, and their results."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _ADVICE = (
 
 
 class Mode:
-    """What tensors of a graph stand for, while the functions of its operations run."""
+    """Provides values for tensors of a graph, while the functions of its operations run."""
 
     def tensor(self, tensor: GraphTensor) -> Tensor:
-        """The tensor that one of a graph stands for."""
+        """The tensor that replaces a tensor of a graph."""
         raise NotImplementedError
 
     def read(self, variable: Any) -> Tensor:
-        """The value that a variable of a graph has."""
+        """The value of a variable of a graph."""
         raise NotImplementedError
 
     def change(self, variable: Any, method: str, args: tuple[Any, ...]) -> Tensor:
@@ -45,7 +45,7 @@ active_mode: Callable[[], Mode | None] = graph_mode
 class GraphTensor(Tensor):
     """A result of an operation of a graph. It has no value; `Session.run` computes one.
 
-    In a block of `running` it stands for a tensor with an array.
+    In a block of `running` it is replaced by a tensor with an array.
     """
 
     __slots__ = ("_dtype", "_op", "_static", "_symbol", "_uid", "is_exact", "value_index")
@@ -55,12 +55,12 @@ class GraphTensor(Tensor):
     _static: TensorShape
     _uid: int
     _symbol: Symbolic | None
-    is_exact: bool  # whether its tape has all that it was computed from
+    is_exact: bool  # whether its tape has everything that it was computed from
     value_index: int
 
     @staticmethod
     def of(op: Operation, index: int, dtype: DType, shape: TensorShape, like: Tensor) -> GraphTensor:
-        """An output of an operation; `like` is what inference had in its place."""
+        """An output of an operation; `like` is the corresponding tensor in inference."""
         made = GraphTensor()
         made._op, made.value_index = op, index
         made._dtype, made._static, made._uid = dtype, shape, like.uid
@@ -71,7 +71,7 @@ class GraphTensor(Tensor):
             made._symbol = op.graph.stand_in(shape, dtype, like.uid)
         return made
 
-    # -- what it stands for ------------------------------------------------------------------------------------------
+    # -- replacements ------------------------------------------------------------------------------------------------
     @property
     def array(self) -> Any:
         mode = graph_mode()
@@ -90,15 +90,15 @@ class GraphTensor(Tensor):
 
     @property
     def symbol(self) -> Symbolic | None:
-        """What stands for it in the graph in which shapes are inferred; None if its rank is unknown."""
+        """Its replacement in the graph in which shapes are inferred; None if its rank is unknown."""
         return self._symbol
 
     @property
     def inferred_uid(self) -> int:
-        """The uid of the tensor that stood for it while shapes were inferred."""
+        """The uid of its replacement while shapes were inferred."""
         return self._uid
 
-    # -- what is known of it -----------------------------------------------------------------------------------------
+    # -- static properties -------------------------------------------------------------------------------------------
     @property
     def dtype(self) -> DType:
         return self._dtype
@@ -115,7 +115,7 @@ class GraphTensor(Tensor):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Merge more knowledge into the static shape."""
+        """Merge another shape into the static shape."""
         merged = self._static.merge_with(shape)
         if merged.rank is not None and (self._symbol is None or merged.as_list() != self._static.as_list()):
             self._symbol = self.graph.stand_in(merged, self._dtype, self._uid)
@@ -133,7 +133,7 @@ class GraphTensor(Tensor):
 
     @property
     def name(self) -> str:
-        """The name of its operation, and its number among the results."""
+        """The name of its operation, and its index among the results."""
         return f"{self._op.name}:{self.value_index}"
 
     @property
@@ -145,10 +145,10 @@ class GraphTensor(Tensor):
         return [op for op in self.graph.operations if any(value is self for value in op.inputs)]
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
-        """Its value, computed by a session: this one or the default one."""
+        """Its value, computed by the given session, or the default one."""
         return self.graph.session_for(session, "evaluate tensor").run(self, feed_dict)
 
-    # -- out to Python: there is no value ----------------------------------------------------------------------------
+    # -- conversion to Python: there is no value ---------------------------------------------------------------------
     @property
     def numpy(self) -> Any:
         """AttributeError: it has no value."""
@@ -233,7 +233,7 @@ class Operation:
     4.0
     """
 
-    # `source`, if there is one, computes the results before each run of a session, in place of the function.
+    # `source`, if set, computes the results before each run of a session, instead of the function.
 
     def __init__(
         self,
@@ -248,7 +248,7 @@ class Operation:
         self.inputs: tuple[Any, ...] = tuple(graph_values((args, self.kwargs)))
         self.control_inputs = list(control_inputs)
         self.outputs: list[GraphTensor] = []
-        self.places: list[int] = []  # where tensors are among the leaves of the result
+        self.places: list[int] = []  # the positions of tensors among the leaves of the result
         self.name, self.type, self.device = "", "", ""
         self.number = 0
         self.is_placeholder = False
@@ -300,7 +300,7 @@ class Operation:
 
 
 class Target:
-    """A variable that an operation changes: it is not one of its inputs. The function gets the variable itself."""
+    """A variable that an operation changes, which is not an input. The function gets the variable itself."""
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable

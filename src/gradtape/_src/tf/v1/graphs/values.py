@@ -1,4 +1,4 @@
-"""What a session returns: arrays, and the tuples that stand for composite tensors."""
+"""Results of sessions: arrays, and tuples of arrays for composite tensors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class IndexedSlicesValue(NamedTuple):
 
 
 def as_value(fetch: Any, results: Iterator[Tensor]) -> Any:
-    """What is returned for a fetch: as many of the results as it has tensors."""
+    """The value that is returned for a fetch, from as many results as it has tensors."""
     if isinstance(fetch, Operation):
         return None
     if isinstance(fetch, IndexedSlices):

@@ -1,4 +1,4 @@
-"""Variables of a graph of TensorFlow 1: every session has its own values of them."""
+"""Variables of a TensorFlow 1 graph: every session has its own values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def change(variable: GraphVariable, method: str, *args: Any) -> Tensor:
 
 
 class GraphVariable(Variable):
-    """A variable of a graph. Reading it is an operation, and so is changing it; `initializer` gives it its value."""
+    """A variable of a graph. Reading and changing it are operations; `initializer` assigns its initial value."""
 
     is_graph_variable = True
 
@@ -72,7 +72,7 @@ class GraphVariable(Variable):
         full_name: str | None = None,
     ) -> None:
         if hasattr(self, "graph"):
-            return  # `Variable.__new__` returned it finished
+            return  # completed by `Variable.__new__`
         if initial_value is None:
             raise ValueError("The `initial_value` arg to `tf.Variable` must not be None except when you are not "
                              "providing a `variable_def`. Pass a value, or a function that returns one.")  # fmt: skip
@@ -93,14 +93,14 @@ class GraphVariable(Variable):
                 )
                 self._constraint, self._synchronization, self._aggregation = constraint, synchronization, aggregation
                 self.symbol: Symbolic = graph.stand_in(_ranked(self._declared_shape), self._dtype, self.uid)
-                self.storage = Storage(self.uid, self.symbol, unread=True)  # for its shape and dtype
+                self.storage = Storage(self.uid, self.symbol, unread=True)  # for its shape and dtype only
                 self._initializer = self._changing("assign", self._initial).op
                 self.graph_element: GraphTensor = self._read()  # type: ignore[assignment]
                 graph.variable_values[handle.name] = self.graph_element
         self._add_to_collections(collections)
 
     def initialize_with(self, value: Any) -> None:
-        """Let `initializer` assign another value."""
+        """Make `initializer` assign another value."""
         building, prefix = (running(None), tracing(None)), setting(name_prefix, f"{self._op.name}/")
         with building[0], building[1], use_recorders(()), setting(_control, ()), prefix:
             self._initial = _initial_tensor(self.graph, value, self._dtype)
@@ -113,14 +113,14 @@ class GraphVariable(Variable):
         for key in keys:
             self.graph.add_to_collection(key, self)
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
     @property
     def dtype(self) -> DType:
         return self._dtype
 
     @property
     def op(self) -> Operation:
-        """The operation that stands for its memory."""
+        """The operation that represents its memory."""
         return self._op
 
     @property
@@ -129,7 +129,7 @@ class GraphVariable(Variable):
 
     @property
     def initial_value(self) -> GraphTensor:
-        """What `initializer` assigns."""
+        """The value that `initializer` assigns."""
         return self._initial
 
     def initialized_value(self) -> GraphTensor:
@@ -146,7 +146,7 @@ class GraphVariable(Variable):
         return self._declared_shape.rank
 
     def eval(self, session: Any = None) -> Any:
-        """Its value in a session: this one or the default one."""
+        """Its value in the given session, or the default one."""
         return self.graph.session_for(session, "evaluate tensor").run(self)
 
     def load(self, value: Any, session: Any = None) -> None:
@@ -192,7 +192,7 @@ class GraphVariable(Variable):
         return self.graph.record(_count_up_to, (Target(self), limit), {}, "CountUpTo")
 
     def changed(self, method: str, args: tuple[Any, ...]) -> Tensor:
-        """What a method that changes it returns, where shapes are inferred."""
+        """The result of a method that changes it, in shape inference."""
         if method == "assign":
             value = convert(args[0], self._dtype)
             if not self._declared_shape.is_compatible_with(value.shape):

@@ -39,7 +39,7 @@ def init_from_checkpoint(ckpt_dir_or_file: str, assignment_map: Mapping[str, Any
 
 
 def _targets(name: str, target: Any, path: str, shapes: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The names in the checkpoint, and the variable of each."""
+    """The names in the checkpoint, with the variable for each."""
     if not isinstance(target, str):
         many = isinstance(target, Sequence)
         return [(name, variable) for variable in (target if many else [target])]
