@@ -1,11 +1,12 @@
-"""`GradientTape(memory_limit=…)`: keep the saved values that fit, and compute the others again when they are read.
+"""`GradientTape(memory_limit=…)`: keep the saved values that fit into memory, and recompute the others when they are
+read.
 
-The records are divided into segments (`segments.py`). While what is kept exceeds the limit, the segment is dropped that
-costs the fewest seconds of recomputation per byte: its records get placeholders, and of its values only those stay that
-later segments use. Reading a placeholder computes the segment again. Once all segments are dropped, neighbors are
-merged. So no part of the program has to be marked, and the backward pass gets the same bits.
+The records are divided into segments (`segments.py`). While the kept values exceed the limit, the segment whose
+recomputation takes the fewest seconds per byte is dropped: its records get placeholders, and of its values only those
+that later segments use remain. Reading a placeholder recomputes the segment. Once all segments are dropped, neighbors
+are merged. So no part of the program has to be marked, and the backward pass computes the same bits.
 
-Operands from outside of the tape (data, constants, random numbers) cannot be computed again: they are kept, or, with
+Operands from outside of the tape (data, constants, random numbers) cannot be recomputed: they are kept, or with
 `spill="disk"`, written to a file.
 """
 
@@ -44,20 +45,20 @@ from gradtape._src.tensor import CONSTANT, Tensor, tensor_slot
 
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 BOOKKEEPING = 520
-"""Bytes that a record takes, with what is noted of its op. They count, but a quarter of the limit is for values."""
+"""The bytes of a record, with its op's bookkeeping. They count, but a quarter of the limit is reserved for values."""
 
 FEW_BYTES = 64
-"""Arrays up to this size are not counted if they are held to run an op again."""
+"""The size up to which arrays that are kept for recomputation are not counted."""
 
 RETURNED = 2**20
-"""Bytes of arrays in whose place records come, after which freed memory is returned to the system."""
+"""The bytes by which arrays have to give way to records before freed memory is returned to the system."""
 
 DISK_SPEED = 1e9
-"""Bytes a second to a file and back, to compare with recomputation."""
+"""Bytes per second for writing and reading files, to compare with recomputation."""
 
 
 def parse_limit(limit: Any) -> int:
-    """Bytes of a limit: a number, a text such as "2GB", or a share of the machine's memory such as "25%"."""
+    """The bytes of a limit: a number, a string such as "2GB", or a fraction of the machine's memory such as "25%"."""
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z%]*)\s*", limit)
         unit = match[2].upper() or "B" if match else ""
@@ -77,7 +78,7 @@ def parse_limit(limit: Any) -> int:
 
 
 class Outcome(NamedTuple):
-    """What a limit did: bytes, counts and seconds."""
+    """The effect of a memory limit: bytes, counts and seconds."""
 
     limit: int
     kept: int
@@ -89,7 +90,7 @@ class Outcome(NamedTuple):
 
 
 class Dropped(Tensor):
-    """A placeholder in a record: its array is computed when it is read, unless it is there."""
+    """A placeholder in a record: its array is recomputed when it is read, unless it is kept."""
 
     __slots__ = ()
 
@@ -100,17 +101,17 @@ class Dropped(Tensor):
 
     @property
     def kept(self) -> Any:
-        """Its array, if it is there."""
+        """Its array, if it is kept."""
         return tensor_slot.__get__(self).arrays.get(self.uid)
 
     def fill(self) -> None:
-        """Become a tensor with an array."""
+        """Turn into a tensor with an array."""
         tensor_slot.__set__(self, self.array)
         self.__class__ = Tensor  # type: ignore[assignment]
 
 
 class Budget:
-    """The segments of one tape, and how much of their values is kept."""
+    """The segments of one tape, and the memory of their kept values."""
 
     def __init__(self, limit: int, spill: str | None) -> None:
         self.limit = limit
@@ -119,36 +120,36 @@ class Budget:
         self.kept = self.peak = self.dropped = self.recomputed = self.spilled = 0
         self.seconds = 0.0
         self.arrays: dict[int, Any] = {}
-        """What later segments use, and what was computed again."""
+        """Values that later segments use, and recomputed values."""
         self.roots: dict[int, Any] = {}
-        """The arrays of variables and watched tensors, as they were first read."""
+        """The arrays of variables and watched tensors when they were first read."""
         self.opaque: set[int] = set()
-        """What was computed on the tape and cannot be computed again."""
-        self._data: dict[int, int] = {}  # what cannot be computed again, by the ids of arrays
+        """Values that were computed on the tape and cannot be recomputed."""
+        self._data: dict[int, int] = {}  # sizes of arrays that cannot be recomputed, by id
         self.largest = self.segment_bytes = self.window_bytes = 0
-        """Bytes of the largest result, of a segment, and of what is recorded before it is divided into segments."""
-        self._returned = limit  # the room for values when freed memory was last returned to the system
-        self._records = 0  # the most that there were
+        """Bytes of the largest result, of a segment, and of the records that are not yet in a segment."""
+        self._returned = limit  # the memory for values when freed memory was last returned to the system
+        self._records = 0  # the largest number of records so far
         self._segments: list[Segment] = []
-        self._last_use: dict[int, int] = {}  # of a value in later segments: the end of the last one
+        self._last_use: dict[int, int] = {}  # by value of a segment: the end of the last segment that uses it
         self._restored: list[Segment] = []
-        self._is_running = False  # whether ops run again
+        self._is_running = False  # whether ops are being recomputed
         self._placeholders: dict[int, weakref.ref[Dropped]] = {}
         self._files: dict[int, str] = {}
         self._folder: str | None = None
         self._costs: dict[Any, float] = {}
         self._attached: list[weakref.ref[_Attached]] = []
         self.plans: list[Any] = []
-        """What was planned for programs: one for each backward pass in a function, or on lazy arrays."""
+        """The plans for programs: one for each backward pass in a function, or on lazy arrays."""
         self.set_largest(0)
 
     def on_device(self, nbytes: int) -> None:
-        """So many bytes are saved on a device."""
+        """Count bytes of saved values on a device."""
         self.peak = max(self.peak, self.kept + nbytes)
 
     def limit_of_call(self) -> int:
-        """The bytes for a call of a function: what is left, rounded down to a half, a quarter, … of the limit, because
-        the function's derivative is traced for each of them.
+        """The limit in bytes for a call of a function: the remaining memory, rounded down to a half, a quarter, … of
+        the limit, because the function's derivative is traced for each of them.
         """
         left, limit = self.limit - self.kept, self.limit
         while limit > max(left, 1):
@@ -168,13 +169,15 @@ class Budget:
         return Outcome(self.limit, self.kept, self.peak, self.dropped, self.recomputed, self.seconds, self.spilled)
 
     def set_largest(self, nbytes: int) -> None:
-        """Choose the size of a segment: several values of this size, but a small part of the room."""
+        """Set the size of a segment from the size of a value: several values, but a small part of
+        the available memory.
+        """
         self.largest = nbytes
         self.segment_bytes = min(max(6 * nbytes, self.limit // 64), max(self._room(0), 0) // 12)
         self.window_bytes = self.segment_bytes * 4 // 3
 
     def attach(self, recording: Recording) -> None:
-        """Record for this budget from now on."""
+        """Record within this budget from now on."""
         self._release(-1)
         for existing in self._existing():
             existing.seal_all()
@@ -189,11 +192,11 @@ class Budget:
         return [attached for ref in self._attached if (attached := ref()) is not None and attached.records]
 
     def clear(self) -> None:
-        """Forget what no recording needs any more. Counts stay."""
+        """Drop all state that no recording needs. Counts remain."""
         self._release(-1)
 
     def _release(self, position: int) -> None:
-        """Free the segments behind a uid and behind the last record: a backward pass has used them."""
+        """Free the segments after a uid and after the last record: a backward pass has used them."""
         position = max([position, *[first_output(attached.records[-1]) for attached in self._existing()]])
         for ref in self._attached:
             if (attached := ref()) is not None:
@@ -211,7 +214,7 @@ class Budget:
             self._set_score(len(self._segments) - 1)
 
     def _forget(self, segment: Segment) -> None:
-        """Free what belongs to a segment."""
+        """Free the values of a segment."""
         is_dropped, files = segment.is_dropped, self._files
         self.kept -= sum([n for uid, n in segment.values.items() if not is_dropped or uid in self.arrays])
         self.kept -= sum([n for key, n in segment.data.items() if not is_dropped or key not in files])
@@ -229,7 +232,7 @@ class Budget:
 
     # -- recording -----------------------------------------------------------------------------------------------------
     def add(self, segment: Segment, inputs: dict[int, Any]) -> None:
-        """Add a segment, with the arrays that it uses of earlier segments."""
+        """Add a segment, with the arrays that it uses from earlier segments."""
         for uid, array in inputs.items():
             self._use(uid, array, segment.end)
         self._segments.append(segment)
@@ -237,20 +240,20 @@ class Budget:
         self._set_score(len(self._segments) - 1)
 
     def hold(self, key: int, memory: Any) -> int:
-        """The bytes of an array that cannot be computed again; 0 if it is counted already."""
+        """The bytes of an array that cannot be recomputed; 0 if it is counted already."""
         if id(memory) in self._data:
             return 0
         self._data[id(memory)] = key
         return getattr(memory, "nbytes", 0)
 
     def grow(self, nbytes: int) -> None:
-        """More is kept."""
+        """Count more bytes of kept values."""
         self.kept += nbytes
         if self.kept > self.peak:
             self.peak = self.kept
 
     def _use(self, uid: int, array: Any, end: int) -> None:
-        """A segment uses a value of an earlier one: it stays."""
+        """Keep a value of an earlier segment that another segment uses."""
         place = self._place_of(uid)
         owner = self._segments[place]
         values = owner.leaf_of(uid).own
@@ -262,7 +265,7 @@ class Budget:
         self._set_score(place)
 
     def seconds_of(self, records: Sequence[Any], clocks: Sequence[float], shapes: Mapping[int, Any]) -> float:
-        """The time of ops. Of those with the same name and shape the least counts: others contain other work."""
+        """The duration of ops. For those with the same name and shape the minimum counts: others include other work."""
         total, costs = 0.0, self._costs
         for i, record in enumerate(records):
             output = record[2]
@@ -275,16 +278,16 @@ class Budget:
         return total
 
     def owns(self, uid: int) -> bool:
-        """Whether a uid is that of a result in a segment."""
+        """Whether the value of a uid is computed in a segment."""
         place = self._place_of(uid)
         return place >= 0 and uid <= self._segments[place].end
 
     def _place_of(self, uid: int) -> int:
-        """The index of the segment that a uid is in, if it is in one."""
+        """The index of the segment that contains a uid, if there is one."""
         return bisect.bisect_right(self._segments, uid, key=_start) - 1
 
     def _room(self, more: int) -> int:
-        """Bytes for values: what the records, and the operands and results of the largest op, leave of the limit.
+        """The bytes available for values: the limit minus the records, and the operands and results of the largest op.
 
         A backward pass frees records, but Python does not use their memory for arrays.
         """
@@ -293,16 +296,16 @@ class Budget:
         return room - (3 * self.largest if 18 * self.largest < room else 0) - more
 
     def enforce(self, more: int) -> None:
-        """Drop values until what is kept, and some bytes more, fit."""
+        """Drop values until the kept ones, and some additional bytes, fit."""
         self._make_room(more)
         self.set_largest(self.largest)
         room = self._room(0)
-        if self._returned - room > max(self.limit // 64, RETURNED):  # records take what arrays leave
+        if self._returned - room > max(self.limit // 64, RETURNED):  # records take the memory that arrays leave
             return_freed_memory()
             self._returned = room
 
     def _make_room(self, more: int) -> None:
-        """Drop what costs the least until some bytes more fit."""
+        """Drop the cheapest segments until some additional bytes fit."""
         room = self._room(more)
         while self.kept > room and self._drop_restored(-1):
             pass
@@ -318,7 +321,7 @@ class Budget:
 
     # -- dropping ------------------------------------------------------------------------------------------------------
     def _set_score(self, place: int) -> None:
-        """Seconds per byte of dropping a segment, or, if it is dropped, of merging it with the next one."""
+        """Compute the seconds per byte of dropping a segment or, if it is dropped, of merging it with the next one."""
         segment = self._segments[place]
         after = self._segments[place + 1] if place + 1 < len(self._segments) else None
         segment.score = math.inf
@@ -338,12 +341,12 @@ class Budget:
             segment.score = (0.0 if is_small else segment.seconds + after.seconds) / max(nbytes, 1)
 
     def _unused_after(self, segment: Segment, end: int) -> dict[int, int]:
-        """The bytes of the values that nothing after a uid uses."""
+        """The bytes of the values that are not used after a uid."""
         last_use = self._last_use
         return {uid: n for uid, n in segment.values.items() if last_use.get(uid, 0) <= end}
 
     def _drop(self, place: int) -> None:
-        """Put placeholders in the records of a segment, and free what no later segment uses."""
+        """Put placeholders into the records of a segment, and free values that no later segment uses."""
         segment = self._segments[place]
         unused = self._unused_after(segment, segment.end)
         nbytes = sum(unused.values())
@@ -361,7 +364,7 @@ class Budget:
             self._set_score(place - 1)
 
     def _with_placeholders(self, segment: Segment, records: list[Any]) -> list[Any]:
-        """The records of a segment with placeholders, which are put in a recording."""
+        """The records of a segment with placeholders; also replaces them in recordings."""
         place, count = segment.place, len(segment.records)
         if place >= len(records) or first_output(records[place]) != segment.start:
             firsts = [first_output(record) for record in records]
@@ -379,7 +382,7 @@ class Budget:
         return found
 
     def _placeholder(self, tensor: Any) -> Any:
-        """A placeholder for a value that can be dropped; what cannot stays."""
+        """A placeholder for a value that can be dropped; other values unchanged."""
         uid = tensor.uid
         if type(tensor) is Dropped or uid in self.roots:
             return tensor
@@ -396,7 +399,7 @@ class Budget:
         return placeholder
 
     def _merge(self, place: int) -> None:
-        """Merge a dropped segment with the next one, and free what only that one uses."""
+        """Merge a dropped segment with the next one, and free values that only that one uses."""
         left, right = self._segments[place : place + 2]
         both = Segment.merged(left, right)
         self._segments[place : place + 2] = [both]
@@ -412,7 +415,7 @@ class Budget:
                 self.dropped += 1
 
     def _spill(self, segment: Segment, uids: list[int]) -> None:
-        """Write values to files, and what cannot be computed again."""
+        """Write values, and arrays that cannot be recomputed, to files."""
         arrays = {key_of(t): t.array for record in segment.records for t in saved_tensors(record)}
         for uid in (*uids, *segment.data):
             if uid > CONSTANT and uid in arrays:
@@ -431,7 +434,7 @@ class Budget:
 
     # -- reading -------------------------------------------------------------------------------------------------------
     def read(self, uid: int) -> Any:
-        """The array of a value: as it is kept, from a file, or computed again."""
+        """The array of a value: kept, read from a file, or recomputed."""
         for known in (self.arrays, self.roots):
             if uid in known:
                 return known[uid]
@@ -451,11 +454,11 @@ class Budget:
         return uid in self.arrays or uid in self.roots or uid in self._files
 
     def _missing(self, segment: Segment) -> dict[int, int]:
-        """The bytes of the values that have to be computed again."""
+        """The bytes of the values that have to be recomputed."""
         return {uid: n for uid, n in segment.values.items() if not self._is_available(uid)}
 
     def _restore(self, uid: int) -> Any:
-        """Compute the segment of a value again; if it does not fit, the part of it which has that value."""
+        """Recompute the segment of a value; if it does not fit, the part that contains the value."""
         while uid not in self.arrays:
             place = self._place_of(uid)
             segment = self._segments[place]
@@ -484,14 +487,14 @@ class Budget:
         self.grow(sum(wanted.values()))
 
     def _pin(self, segment: Segment, change: int) -> None:
-        """Do not drop or merge a segment for the time being."""
+        """Temporarily prevent a segment from being dropped or merged."""
         segment.pins += change
         place = self._segments.index(segment)
         for each in range(max(place - 1, 0), place + 1):
             self._set_score(each)
 
     def _split(self, place: int) -> None:
-        """Compute the values between the parts of a merged segment, which can then be computed one by one."""
+        """Compute the values between the parts of a merged segment, which can then be recomputed one by one."""
         both = self._segments[place]
         assert both.children is not None
         left, _ = both.children
@@ -501,7 +504,7 @@ class Budget:
         self._run(left, {uid: n for uid, n in self._missing(left).items() if uid not in unused})
 
     def _drop_restored(self, after: int) -> bool:
-        """Drop the last segment that was computed again, if it begins after a uid."""
+        """Drop the last recomputed segment, if it begins after a uid."""
         last = max(self._restored, key=_start, default=None)
         if last is None or last.start <= after or last.pins:
             return False
@@ -511,7 +514,7 @@ class Budget:
 
 
 def _nothing() -> None:
-    """A reference to nothing."""
+    """A dead reference."""
 
 
 def _start(segment: Segment) -> int:
@@ -523,17 +526,17 @@ def _score(segment: Segment) -> float:
 
 
 def is_counted(operand: Any) -> bool:
-    """Whether an operand is an array of some size that is not part of another one."""
+    """Whether an operand is a large enough array that is not part of another one."""
     return type(operand) is ndarray and operand.base is None and operand.nbytes > FEW_BYTES
 
 
 def _memory_of(array: Any) -> Any:
-    """The array whose memory an array uses: its own, unless it is a view."""
+    """The array that owns the memory of an array: itself, or the base of a view."""
     return array if array.base is None else array.base
 
 
 class _Attached(Observer):
-    """The observer of one recording that belongs to a budget: it collects records until they make a segment."""
+    """The observer of one recording of a budget: it collects records until they form a segment."""
 
     __slots__ = ("__weakref__", "_budget", "_inputs", "_roots", "_tracked", "_window", "records")
 
@@ -571,7 +574,7 @@ class _Attached(Observer):
             self._seal()
 
     def _save(self, tensor: Any) -> None:
-        """A record of the window saves a tensor that no other one saves."""
+        """Count a tensor that a record of the window saves, unless it is counted."""
         window, array = self._window, tensor.array
         key = key_of(tensor)
         if key in window.saved or type(array) is not ndarray:
@@ -582,7 +585,7 @@ class _Attached(Observer):
             self._budget.grow(array.nbytes)
 
     def release(self) -> None:
-        """Forget the window if a backward pass has used its records."""
+        """Drop the window if a backward pass has used its records."""
         if len(self.records) <= self._window.place:
             self._budget.kept -= self._window.nbytes
             self._window = Window(len(self.records))
@@ -590,7 +593,7 @@ class _Attached(Observer):
             self._inputs = {}
 
     def _add_operands(self, record: Any, inputs: Sequence[Any], outputs: Any) -> bool:
-        """Note the operands of an op that come from elsewhere; False if it cannot run again."""
+        """Note operands of an op that come from elsewhere; False if it cannot be recomputed."""
         op, _, _, values, _, _ = record
         results = outputs if type(outputs) is tuple else (outputs,)
         if any(type(t.array) is not ndarray for t in (*inputs, *results)):
@@ -608,18 +611,18 @@ class _Attached(Observer):
         return True
 
     def _hold(self, operands: Sequence[Any]) -> None:
-        """Count the arrays among operands: they are held until the op runs again."""
+        """Count the arrays among operands, which are kept for recomputation."""
         for operand in operands:
             if is_counted(operand):
                 self._window.nbytes += operand.nbytes
                 self._budget.grow(operand.nbytes)
 
     def _is_owned(self, uid: int) -> bool:
-        """Whether a tracked value was computed in an earlier segment, and can be computed again."""
+        """Whether a tracked value was computed in an earlier segment, and can be recomputed."""
         return uid not in self._roots and uid not in self._budget.opaque and self._budget.owns(uid)
 
     def _operand(self, tensor: Any, is_saved: bool) -> Any:
-        """What to compute an op from: the uid of a value, or an array."""
+        """What an op is recomputed from: the uid of a value, or an array."""
         uid, array, budget = tensor.uid, tensor.array, self._budget
         if uid in self._roots:
             return uid if budget.roots.setdefault(uid, array) is array else array
@@ -633,7 +636,7 @@ class _Attached(Observer):
             self._seal(len(self.records) - self._window.place)
 
     def _seal(self, count: int | None = None) -> None:
-        """Make a segment of the first records of the window, by default up to the best place."""
+        """Make a segment of the first records of the window, by default up to the best position."""
         window, budget = self._window, self._budget
         records = self.records[window.place :]
         steps = [*Segment(window.place, records, window.outside).steps()]
@@ -654,7 +657,7 @@ class _Attached(Observer):
         self._window.clocks[-1] = perf_counter()
 
     def _count_values(self, segment: Segment, window: Window) -> None:
-        """Note the bytes of what is saved: of several arrays with the same memory, those of the first."""
+        """Count the bytes of saved values: several arrays that share memory count once."""
         budget, known, inside = self._budget, self._inputs, window.inside
         counted = {id(_memory_of(array)) for array in (*budget.roots.values(), *known.values())}
         for key, tensor in window.saved.items():

@@ -1,10 +1,10 @@
-"""Segments of a recording: consecutive records that a memory limit drops, and computes again, together.
+"""Segments of a recording: consecutive records that a memory limit drops, and recomputes, together.
 
-A segment ends where few bytes are live. The values that later segments use stay in memory, so that every segment can be
-computed again without computing another one. Neighboring segments can be merged, which frees the values between them:
-a merged segment is a tree, and is split again if it has to be computed in less memory than it needs.
+A segment ends where few bytes are live. Values that later segments use are kept, so that each segment can be recomputed
+without the others. Neighboring segments can be merged, which frees the values in between: a merged segment is a tree,
+and is split again if recomputing it needs too much memory.
 
-Uids only grow: their order is that of the program.
+Uids increase in program order.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _FLOAT32 = np.dtype("float32")
 
 
 Step: TypeAlias = tuple[Op, tuple[Any, ...], dict[str, Any], tuple[int, ...], Any]
-"""An op to compute again: op, operands (the uid of another value, or an array), attrs, outputs and their dtype."""
+"""An op to recompute: op, operands (the uid of another value, or an array), attrs, outputs and their dtype."""
 
 
 class Segment:
-    """Some consecutive records: `place` is the index of the first of them, `start` and `end` are the uids of outputs.
+    """Consecutive records: `place` is the index of the first of them, `start` and `end` are the uids of outputs.
 
-    own         the bytes of each value that is computed here and saved, here or later, unless it is merged
-    outside     operands that are not on the tape: by the first output of an op, all of its operands
-    data        the bytes that the records save of what is not on the tape, and cannot be computed again
-    seconds     the time to compute it again
-    is_dropped  whether its records have placeholders in the place of its values
-    score       seconds of recomputation per byte that the next step of dropping takes
+    own         bytes of each value that is computed here and saved, here or later, unless it is merged
+    outside     operands from outside of the tape: by the first output of an op, all of its operands
+    data        bytes of saved values from outside of the tape, which cannot be recomputed
+    seconds     the time to recompute it
+    is_dropped  whether its records have placeholders instead of its values
+    score       seconds of recomputation per byte of the next step of dropping
     """
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Segment:
 
     @staticmethod
     def merged(left: Segment, right: Segment) -> Segment:
-        """Two dropped neighbors as one segment."""
+        """Merge two dropped neighbors."""
         both = Segment(left.place, [], {})
         both.start, both.end = left.start, right.end
         both.children, both.is_dropped = (left, right), True
@@ -87,7 +87,7 @@ class Segment:
         return {*self.values, *[key for key, nbytes in self.data.items() if nbytes]}
 
     def leaf_of(self, uid: int) -> Segment:
-        """The segment in the tree that a uid is in."""
+        """The segment in the tree that contains a uid."""
         segment = self
         while segment.children is not None:
             left, right = segment.children
@@ -105,7 +105,7 @@ class Segment:
                 pending += reversed(segment.children)
 
     def forget_saved(self) -> None:
-        """Do not hold what its records save."""
+        """Release the values that its records save."""
         for leaf in self.leaves():
             leaf.records = [
                 (op, inputs, output, (), attrs, dtype) for op, inputs, output, _, attrs, dtype in leaf.records
@@ -132,16 +132,16 @@ def first_output(record: Any) -> int:
 
 
 def saved_tensors(record: Any) -> Iterable[Any]:
-    """What a record saves."""
+    """The values that a record saves."""
     values = record[3]
     return [t for t in values if t is not None] if type(values) is tuple else (values,)
 
 
 # -- where a segment ends ----------------------------------------------------------------------------------------------
 def best_cut(steps: Sequence[Step], saved: Mapping[int, Any]) -> int:
-    """How many of these steps to put in a segment: in the later half, where the fewest bytes are live.
+    """The number of steps to put into a segment: it ends in the later half, where the fewest bytes are live.
 
-    What is live has to be saved. If nothing is, all steps belong to the segment.
+    Live values have to be saved. If there are none, all steps belong to the segment.
     """
     made: dict[int, int] = {}
     last_use: dict[int, int] = {}
@@ -162,9 +162,9 @@ def best_cut(steps: Sequence[Step], saved: Mapping[int, Any]) -> int:
     return len(steps) if best is None or live[best] >= 1e29 else best + 1
 
 
-# -- computing again ---------------------------------------------------------------------------------------------------
+# -- recomputation -----------------------------------------------------------------------------------------------------
 def needed(steps: Iterable[Step], wanted: Iterable[int], is_available: Callable[[int], bool]) -> list[Step]:
-    """The steps that compute what is wanted from what is available, in order."""
+    """The steps that compute the wanted values from available ones, in order."""
     missing = set(wanted)
     found = []
     for step in reversed(list(steps)):
@@ -176,7 +176,7 @@ def needed(steps: Iterable[Step], wanted: Iterable[int], is_available: Callable[
 
 
 def run(steps: Sequence[Step], wanted: Collection[int], read: Callable[[int], Any]) -> dict[int, Any]:
-    """Compute steps once more, and return the wanted arrays: the same kernels, which nothing records."""
+    """Run steps again, with the same kernels and unrecorded; return the wanted arrays."""
     found: dict[int, Any] = {}
     made: dict[int, Any] = {}
     last_use = {uid: i for i, step in enumerate(steps) for uid in step[1] if type(uid) is int}
@@ -195,7 +195,7 @@ def run(steps: Sequence[Step], wanted: Collection[int], read: Callable[[int], An
 
 
 def _results(op: Op, given: list[Any], attrs: dict[str, Any], dtype: Any) -> Sequence[Any]:
-    """What an op gives for these arrays: by its kernel, or, where that may have to be converted, by its call."""
+    """The results of an op for these arrays: from its kernel or, if they may need conversion, from its call."""
     if dtype is _FLOAT32:
         found = op.kernel(*given, **attrs)
         if type(found) is ndarray and found.dtype is dtype:
@@ -206,17 +206,17 @@ def _results(op: Op, given: list[Any], attrs: dict[str, Any], dtype: Any) -> Seq
 
 # -- the end of a recording --------------------------------------------------------------------------------------------
 class Window:
-    """The last records of a recording, which belong to no segment yet."""
+    """The last records of a recording, which do not belong to a segment yet."""
 
     __slots__ = ("clocks", "inside", "nbytes", "outside", "place", "saved")
 
     def __init__(self, place: int) -> None:
         self.place = place
-        self.inside: set[int] = set()  # what is computed in it, and can be computed again
+        self.inside: set[int] = set()  # values that are computed in it, and can be recomputed
         self.outside: dict[int, tuple[Any, ...]] = {}
-        self.saved: dict[int, Any] = {}  # the tensors that its records save, by `key_of`
-        self.nbytes = 0  # of these
-        self.clocks: list[float] = []  # when each op ended, and at first when it began
+        self.saved: dict[int, Any] = {}  # tensors that its records save, by `key_of`
+        self.nbytes = 0  # of the saved tensors
+        self.clocks: list[float] = []  # the start time, and the end time of each op
 
 
 def key_of(tensor: Any) -> int:

@@ -1,6 +1,6 @@
-"""Recomputation across a call: which values of a first program are outputs for the second one, its derivative.
+"""Recomputation across a call: the values that the forward program of a function returns for its backward program.
 
-The plan is made for the nodes of both. What is computed again becomes part of the second program.
+The plan is made for the nodes of both programs. Recomputed nodes are added to the backward program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """Nodes of the first graph that the second program runs again: what they start from, and what they are run for."""
+    """Nodes of the forward program that the backward program repeats: their inputs, and the values they recompute."""
 
     nodes: list[Node]
     inputs: list[Symbolic]
@@ -28,10 +28,10 @@ class Part(NamedTuple):
 
 
 class Division:
-    """Which residuals of a traced function are computed again, and from what."""
+    """The residuals of a traced function that are recomputed, and what they are recomputed from."""
 
-    def __init__(self, traced: Traced, second: BackwardProgram, residuals: Sequence[Any], limit: int) -> None:
-        graph = second.traced.graph
+    def __init__(self, traced: Traced, backward: BackwardProgram, residuals: Sequence[Any], limit: int) -> None:
+        graph = backward.traced.graph
         feeds = _residual_feeds(graph, traced.graph)
         nodes = traced.program(residuals).nodes
         names = {id(symbol): id(value) for symbol, value in feeds}
@@ -39,7 +39,7 @@ class Division:
         steps = [step_of(node, speed) for node in (*nodes, *graph.nodes)]
         steps = [step._replace(inputs=tuple([names.get(v, v) for v in step.inputs])) for step in steps]
         sizes = {id(out): nbytes_of(out) for node in (*nodes, *graph.nodes) for out in node.outputs}
-        results = {id(t.array) for t in (*traced.outputs, *second.traced.outputs)}
+        results = {id(t.array) for t in (*traced.outputs, *backward.traced.outputs)}
         order = sunk(steps, len(nodes))
         known = {id(r.symbol) for r in residuals}
         given = [f.symbol for f in traced.graph.feeds if f.kind != "array" or type(f.value) is Symbolic]
@@ -50,11 +50,11 @@ class Division:
             Part([ordered[i] for i in unit.steps], inputs_of(unit, ordered), unit.replaced) for unit in self.plan.units
         ]
 
-    def apply(self, second: BackwardProgram) -> None:
-        """Let a second program compute again what the first one does not return."""
-        graph, first = second.traced.graph, second.primal.graph
+    def apply(self, backward: BackwardProgram) -> None:
+        """Make a backward program recompute residuals that the forward program does not return."""
+        graph, primal = backward.traced.graph, backward.primal.graph
         for part in self.parts:
-            found = [(symbol, value) for symbol, value in _residual_feeds(graph, first) if id(value) in part.replaced]
+            found = [(symbol, value) for symbol, value in _residual_feeds(graph, primal) if id(value) in part.replaced]
             if not found:
                 continue
             gone = {id(symbol) for symbol, _ in found}
@@ -62,24 +62,24 @@ class Division:
             place = next(users, len(graph.nodes))
             graph.compute_inputs(gone)
             inside = {id(value): graph.own(value) for value in part.inputs}
-            token = next((t.array for t in second.upstream if t.array.shape), None)
+            token = next((t.array for t in backward.upstream if t.array.shape), None)
             made, names = copies(part.nodes, part.inputs, token, graph, inside)
             by_id = {id(names[id(value)]): symbol for symbol, value in found}
             made = [_with_outputs(node, by_id) for node in made]
             graph.replace_nodes([*graph.nodes[:place], *made, *graph.nodes[place:]], place)
-        second.collect_residuals()
+        backward.collect_residuals()
 
 
-def _residual_feeds(graph: Graph, first: Graph) -> list[tuple[Symbolic, Symbolic]]:
-    """The inputs of a second graph that are values of the first one, and these values."""
+def _residual_feeds(graph: Graph, primal: Graph) -> list[tuple[Symbolic, Symbolic]]:
+    """The inputs of a backward program's graph that are values of the primal graph, and these values."""
     return [
         (feed.symbol, feed.value)
         for feed in graph.feeds
-        if feed.kind == "array" and type(feed.value) is Symbolic and feed.value.graph is first
+        if feed.kind == "array" and type(feed.value) is Symbolic and feed.value.graph is primal
     ]
 
 
 def _with_outputs(node: Node, names: dict[int, Symbolic]) -> Node:
-    """A node whose values have other names."""
+    """A node with other names for some of its values."""
     args = tuple([names.get(id(a), a) for a in node.args])
     return node._replace(args=args, outputs=tuple([names.get(id(out), out) for out in node.outputs]))

@@ -1,4 +1,4 @@
-"""How long the ops of a program take, and which of them are cheap: estimates from their names and shapes."""
+"""Estimates of the cost of ops, from their names and shapes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REDUCTIONS = frozenset({
 
 
 class Speed(NamedTuple):
-    """What a device does in a second: bytes read and written, operations of products; and the seconds of a launch."""
+    """The speed of a device: bytes read and written per second, operations per second; and the seconds of a launch."""
 
     nbytes: float
     operations: float
@@ -36,12 +36,12 @@ class Speed(NamedTuple):
 
 PROCESSOR = Speed(1e10, 5e10, 2e-6)
 ACCELERATOR = Speed(3e12, 3e14, 3e-6)
-"""Only the ratios matter: they say which of two things is faster to compute again."""
+"""Only the ratios matter: they decide which of two values is faster to recompute."""
 
 
 def kind_of(name: str, is_pure: bool) -> int:
     """The kind of a step."""
-    if not is_pure or vars(random).get(name) is not None:  # numbers that were drawn stay
+    if not is_pure or vars(random).get(name) is not None:  # random numbers are saved
         return FIXED
     if name in _VIEWS:
         return VIEW
@@ -63,8 +63,8 @@ def seconds_of(name: str, kind: int, operands: Sequence[Any], outputs: Sequence[
 
 
 def workspace_of(name: str, operands: Sequence[Any], on_processor: bool) -> int:
-    """The bytes that an op takes while it runs, where they are more than its operands and results: logits of a block
-    of rows, and their derivatives.
+    """The bytes that an op needs while it runs, if they exceed its operands and results: logits of a block of rows, and
+    their derivatives.
     """
     if not name.startswith("projected_cross_entropy"):
         return 0
@@ -79,7 +79,7 @@ def workspace_of(name: str, operands: Sequence[Any], on_processor: bool) -> int:
 
 
 def _operations(name: str, operands: Sequence[Any], outputs: Sequence[Any]) -> float:
-    """Multiplications and additions of a product: what is summed over is in both operands, and not in the result."""
+    """Multiplications and additions of a product: contracted axes are in both operands, and not in the result."""
     if name == "attention":
         return 4.0 * prod(operands[0].shape) * max(operands[0].shape[1:], default=1)
     sizes = sorted((prod(x.shape) for x in operands), reverse=True)[:2]

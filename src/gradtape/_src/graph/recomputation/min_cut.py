@@ -1,4 +1,4 @@
-"""A minimum cut, which says which values to save: the fewest bytes from which the others can be computed."""
+"""Minimum cuts, which choose the values to save: the fewest bytes from which the others can be computed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Network:
         self._numbers: dict[Hashable, int] = {}
         self._edges: list[list[int]] = []  # by node, the numbers of its edges; edge i ^ 1 is the reverse of edge i
         self._ends: list[int] = []
-        self._left: list[int] = []  # capacity that is left
+        self._left: list[int] = []  # remaining capacities
 
     def number(self, node: Hashable) -> int:
-        """The number of a node, which is added if it is new."""
+        """The number of a node, which is added if necessary."""
         found = self._numbers.get(node)
         if found is None:
             found = self._numbers[node] = len(self._edges)
@@ -35,7 +35,7 @@ class Network:
         self._left += [capacity, 0]
 
     def sink_side(self, source: Hashable, sink: Hashable) -> set[Hashable]:
-        """The nodes on the sink's side of the smallest cut that is nearest to the sink."""
+        """The nodes on the sink's side of the minimum cut that is closest to the sink."""
         start, end = self.number(source), self.number(sink)
         while (levels := self._levels(start))[end] >= 0:
             places = [0] * len(self._edges)
@@ -52,7 +52,7 @@ class Network:
         return {node for node, number in self._numbers.items() if number in found}
 
     def _levels(self, start: int) -> list[int]:
-        """The distance of each node from the source along edges with capacity left; -1 where there is no way."""
+        """The distance of each node from the source along edges with remaining capacity; -1 if it is unreachable."""
         levels = [-1] * len(self._edges)
         levels[start] = 0
         pending = deque([start])
@@ -65,7 +65,7 @@ class Network:
         return levels
 
     def _push(self, start: int, end: int, levels: list[int], places: list[int]) -> int:
-        """Find one path to the sink, and send along it what fits; 0 if there is none."""
+        """Find a path to the sink, and send as much as fits along it; 0 if there is none."""
         path: list[int] = []
         node = start
         while node != end:

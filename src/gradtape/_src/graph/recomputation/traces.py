@@ -1,4 +1,4 @@
-"""Recomputation in traces of lazy arrays: as in graphs, by calls that are inserted into the part of the trace that the
+"""Recomputation in traces of lazy arrays: as in graphs, with calls inserted into the part of the trace that the
 backward pass has recorded. Equal traces have equal plans, so that their programs are compiled once.
 """
 
@@ -17,17 +17,17 @@ Code = tuple[int, ...]
 
 _plans: dict[Any, tuple[Plan, list[Code]]] = {}
 _MOST = 64
-"""How many plans are kept."""
+"""The number of plans in the cache."""
 
 
 def begin() -> tuple[LazyTrace, int] | None:
-    """The trace of this thread, and how many calls it has."""
+    """The trace of this thread, and its number of calls."""
     trace = current_trace()
     return None if trace is None else (trace, len(trace.results))
 
 
 def recompute(begun: tuple[LazyTrace, int], results: Iterable[Any], limit: int) -> Plan | None:
-    """Compute values again in what the backward pass has added to a trace since it began; None if it was cut."""
+    """Recompute values in the calls that the backward pass has added to a trace since `begun`; None if it was cut."""
     trace, boundary = begun
     arrays = list(trace.results)
     wanted = [a for a in results if type(a) is Lazy and a.trace is trace and a.value is None]
@@ -51,7 +51,7 @@ def recompute(begun: tuple[LazyTrace, int], results: Iterable[Any], limit: int) 
 def _planned(
     trace: LazyTrace, codes: Sequence[Code], boundary: int, wanted: set[int], limit: int
 ) -> tuple[Plan, list[Code]]:
-    """The plan of a trace, and the codes of its backward pass with those that compute values again."""
+    """The plan of a trace, and the codes of its backward pass with recomputation."""
     places = _needed(codes, wanted)
     first = sum(i < boundary for i in places)
     speed = PROCESSOR if trace.device is None or trace.device.platform == "cpu" else ACCELERATOR
@@ -66,7 +66,7 @@ def _planned(
 
 
 def _rewritten(plan: Plan, ordered: Sequence[Code], codes: Sequence[Code], first: int, boundary: int) -> list[Code]:
-    """The codes of the backward pass, with copies. Copies have numbers from the number of all results on."""
+    """The codes of the backward pass with copies, whose numbers follow those of all results."""
     specs = dict(result for code in codes for result in _results(code))
     feeds = {
         n: spec
@@ -83,7 +83,7 @@ def _rewritten(plan: Plan, ordered: Sequence[Code], codes: Sequence[Code], first
         for number in unit.inputs:
             spec = feeds[number]
             if number < 0 and number % 2 == 0:
-                continue  # a number of the program's text
+                continue  # the number of a literal
             after = number if token is None else token
             call = kind_of_call("barrier", (spec, feeds[after]), {}, spec.device)
             names[number] = fresh
@@ -105,7 +105,7 @@ def _rewritten(plan: Plan, ordered: Sequence[Code], codes: Sequence[Code], first
 
 
 def _insert(trace: LazyTrace, boundary: int, added: Sequence[Code]) -> None:
-    """Put codes in the place of those of the backward pass."""
+    """Replace the codes of the backward pass."""
     known = {array.slot: array for array in trace.results}
     last = max(known)
     slots: dict[int, int] = {}  # by the numbers of the copies in the plan
@@ -148,7 +148,7 @@ def _step(code: Code, speed: Speed) -> Step:
 
 
 def _needed(codes: Sequence[Code], wanted: set[int]) -> list[int]:
-    """The places of the codes that some results depend on."""
+    """The positions of the codes that some results depend on."""
     used, found = set(wanted), []
     for i in range(len(codes) - 1, -1, -1):
         if not used.isdisjoint(_outputs(codes[i])):
@@ -158,6 +158,6 @@ def _needed(codes: Sequence[Code], wanted: set[int]) -> list[int]:
 
 
 def _token(ordered: Sequence[Code], boundary: int, place: int) -> int | None:
-    """A result of the backward pass that is there when a step begins, and is used by it or later."""
+    """A result of the backward pass that is available when a step begins, and is used by it or later."""
     made = {n for code in ordered[boundary:place] for n, spec in _results(code) if spec.shape}
     return next((n for code in ordered[place:] for n in reversed(_inputs(code)) if n in made), None)
