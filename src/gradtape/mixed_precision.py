@@ -1,4 +1,4 @@
-"""Loss scaling: float16 gradients that do not underflow."""
+"""Loss scaling: avoid underflow of float16 gradients."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`tf.quantization`: rounding to few levels in the forward pass, with the gradient of a clip."""
+"""`tf.quantization`: round to few levels in the forward pass, with the gradient of clipping."""
 
 import typing as _typing
 

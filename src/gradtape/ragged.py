@@ -1,4 +1,4 @@
-"""`tf.ragged`: making ragged tensors, and functions of their flat values."""
+"""`tf.ragged`: create ragged tensors, and apply functions to their flat values."""
 
 import typing as _typing
 

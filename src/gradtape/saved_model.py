@@ -1,4 +1,4 @@
-"""`tf.saved_model`: save objects with their functions, load what was saved."""
+"""`tf.saved_model`: save and load objects."""
 
 import typing as _typing
 

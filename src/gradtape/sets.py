@@ -1,4 +1,4 @@
-"""`tf.sets`: operations on the sets that the rows of tensors are."""
+"""`tf.sets`: set operations on the rows of tensors."""
 
 import typing as _typing
 

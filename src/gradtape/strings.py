@@ -1,4 +1,4 @@
-"""`tf.strings`: functions of string tensors. They compute in NumPy and Python, and have no derivative."""
+"""`tf.strings`: functions of string tensors. They compute with NumPy and Python, and are not differentiable."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`check_gradients`: is the derivative of a function what numbers say it is? `certify`: how exactly was it computed?"""
+"""`check_gradients`: compare the derivative of a function with differences. `certify`: determine its accuracy."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`tf.io.gfile`: files and folders, of this machine or of a service, with TensorFlow's errors."""
+"""`tf.io.gfile`: files and folders, local or of a service, with TensorFlow's errors."""
 
 import typing as _typing
 

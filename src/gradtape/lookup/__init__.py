@@ -1,4 +1,4 @@
-"""`tf.lookup`: tables from keys to values, of words to ids and back."""
+"""`tf.lookup`: tables from keys to values, such as from words to ids and back."""
 
 import typing as _typing
 

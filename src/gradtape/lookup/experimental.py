@@ -1,4 +1,4 @@
-"""`tf.lookup.experimental`: tables that can change."""
+"""`tf.lookup.experimental`: mutable tables."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`tf.profiler`: profiles of what runs."""
+"""`tf.profiler`: profiles of programs."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""Profiles of what runs: JAX's profiler, whose files TensorBoard's profile plugin and Perfetto read."""
+"""Profiles of programs: JAX's profiler, whose files TensorBoard's profile plugin and Perfetto can read."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`tf.summary`: numbers, histograms, images, texts and sounds in event files, which TensorBoard reads."""
+"""`tf.summary`: numbers, histograms, images, text and audio in event files, which TensorBoard reads."""
 
 import typing as _typing
 

@@ -1,4 +1,4 @@
-"""`tf.tpu.experimental`: TPUs, which gradtape reaches through JAX, on this machine only."""
+"""`tf.tpu.experimental`: local TPUs, through JAX."""
 
 import typing as _typing
 

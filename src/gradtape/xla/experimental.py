@@ -1,4 +1,4 @@
-"""`tf.xla.experimental`: parts of a program that XLA compiles."""
+"""`tf.xla.experimental`: functions for programs that XLA compiles."""
 
 import typing as _typing
 

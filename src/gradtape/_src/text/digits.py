@@ -1,4 +1,4 @@
-"""Decimal numbers in packed strings, with NumPy: eight digits at a time for reading, four for writing."""
+"""Decimal numbers in packed texts, by NumPy: eight digits at a time when they are read, four when they are written."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ _EXACT = 2.0**53
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 def _digits(texts: Packed, starts: ndarray, counts: ndarray) -> ndarray | None:
-    """The numbers that up to eight digits from each position on represent; None if there is a non-digit."""
-    shift = _u64(32) - counts.astype(_u64) * _u64(4)
-    found = ((texts.word(starts) ^ _ZEROS) << shift) << shift  # missing digits are leading zeros
-    if (((found + _CARRY) | found) & _HIGH).any():
+    """The numbers that up to eight digits from each place on say; None if something is no digit."""
+    shift = _SHIFTS.take(counts)
+    found = texts.word(starts)
+    found ^= _ZEROS
+    found <<= shift  # missing digits are zeros in front
+    found <<= shift
+    check = found + _CARRY
+    check |= found
+    if np.bitwise_or.reduce(check) & _HIGH:
         return None
     for mask, factor, width in _STEPS:
         found &= mask
@@ -38,7 +43,7 @@ def _digits(texts: Packed, starts: ndarray, counts: ndarray) -> ndarray | None:
 
 
 def _unsigned(texts: Packed) -> tuple[ndarray, ndarray, ndarray]:
-    """The start of the digits in each string, their count, and which numbers are negative."""
+    """Where the digits of each text start, how many bytes there are, and which numbers are negative."""
     first = texts.bytes[texts.starts]
     negative = first == _MINUS
     signed = negative | (first == _PLUS)
@@ -115,12 +120,12 @@ _WHOLE_POWERS = _u64(10) ** np.arange(16, dtype=_u64)
 
 @functools.cache
 def _fours() -> ndarray:
-    """The strings 0000 to 9999, each as a four-byte number."""
+    """The texts of 0000 to 9999, each as a number of four bytes."""
     return np.array([b"%04d" % i for i in range(10_000)], "S4").view(np.uint32)
 
 
 def _written(numbers: ndarray, count: int) -> ndarray:
-    """The last digits of non-negative numbers, one row of bytes for each; `count` is a multiple of four."""
+    """The last digits of numbers that are not negative, one row of bytes for each; `count` is a multiple of four."""
     found = np.empty((len(numbers), count // 4), np.uint32)
     rest = numbers.astype(_u64)
     for column in range(count // 4 - 1, 0, -1):
@@ -132,7 +137,7 @@ def _written(numbers: ndarray, count: int) -> ndarray:
 
 
 def _from_rows(buffer: ndarray, end: int, lengths: ndarray, negative: ndarray) -> Packed:
-    """Strings that end at this position of each row, some of them with a leading minus sign."""
+    """Texts that end at this place of each row, with a minus in front of some."""
     starts = np.arange(len(buffer)) * buffer.shape[1] + end - lengths
     data = np.append(buffer.reshape(-1), np.zeros(9, np.uint8))
     if negative.any():
@@ -142,7 +147,7 @@ def _from_rows(buffer: ndarray, end: int, lengths: ndarray, negative: ndarray) -
 
 
 def _lengths(numbers: ndarray) -> ndarray:
-    """The number of digits of each number."""
+    """How many digits each number has."""
     found: ndarray = np.ones(len(numbers), np.int64)
     power, most = 10, int(numbers.max())
     while power <= most:

@@ -1,4 +1,4 @@
-"""The functions of `tf.io` for text: base64, and comma-separated values."""
+"""The functions of `tf.io` that read and write texts: base64, and records of comma-separated values."""
 
 from __future__ import annotations
 
@@ -126,10 +126,9 @@ def _check_columns(defaults: list[Tensor], delimiter: bytes, chosen: Sequence[in
             )
 
 
-def _plain_columns(lines: list[bytes], delimiter: bytes, count: int) -> list[list[bytes]] | None:
-    """The columns of records with `count` fields each and without quotes; None for others."""
-    whole = b"\n".join([*lines, b""])
-    if not lines or b'"' in whole or b"\r" in whole or not all(lines) or delimiter == b"\n":
+def _plain_columns(texts: Texts, delimiter: bytes, count: int) -> list[Packed] | None:
+    """The columns of many records that have `count` fields each, and nothing in quotes; None for others."""
+    if not texts.is_large or delimiter in (b"\n", b'"') or not texts.packed.lengths.all():
         return None
     whole = texts.packed.joined(b"\n")
     found = whole.bytes[: int(whole.ends[-1])]
@@ -162,7 +161,7 @@ def _columns_of(
 
 
 def _fields(record: bytes, delimiter: bytes, quotes: bool) -> list[bytes]:
-    """The fields of a record; quoted fields may contain delimiters, line breaks and doubled quotes."""
+    """The fields of a record; in quotes a field may have delimiters, line breaks and doubled quotes."""
     if not record:
         return []
     if not quotes or delimiter == b'"':
@@ -174,7 +173,7 @@ def _fields(record: bytes, delimiter: bytes, quotes: bool) -> list[bytes]:
         if at >= len(record):
             return found
         at += 1
-        if at == len(record):  # a trailing delimiter is followed by an empty field
+        if at == len(record):  # a delimiter at the end has an empty field behind it
             return [*found, b""]
 
 
