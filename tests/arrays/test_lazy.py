@@ -202,7 +202,8 @@ def test_a_vjp_is_one_call(lazily, dtype):
         loss = tf.reduce_sum(tf.cast(y * y, "float32"))
     before = len(loss.array.trace.results)
     gradients = tape.gradient(loss, (x, w))
-    calls = [kinds[array.code[0]].name for array in loss.array.trace.results[before:] if array.code]
+    codes = tuple([array.code for array in loss.array.trace.results[before:] if array.code])
+    calls = [kinds[code[0]].name for code in lazy_programs.without_blocks(codes)]
     assert pending(*gradients) == [True, True]
     assert sorted(name for name in calls if "matmul" in name) == [f"matmul_vjp_{i}_{dtype}" for i in range(2)]
     assert {"matmul", "transpose", "reshape"}.isdisjoint(calls)
@@ -599,7 +600,7 @@ def test_random_programs_agree_with_eager(example):
 
 
 def test_programs_that_do_not_come_again_are_forgotten(lazily, monkeypatch):
-    monkeypatch.setattr(lazy_programs._Table, "most", 100)
+    monkeypatch.setattr(lazy_programs.Table, "most", 100)
     x = tf.constant([1.0])
     for n in range(1, 40):
         for _ in range(3):

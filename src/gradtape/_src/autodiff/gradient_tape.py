@@ -13,6 +13,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import nest
+from gradtape._src.arrays.lazy import Lazy
 from gradtape._src.autodiff.arguments import (
     UnconnectedGradients,
     are_differentiable,
@@ -32,6 +33,7 @@ from gradtape._src.autodiff.settings import settings
 from gradtape._src.conversion import wrap
 from gradtape._src.core.composites import differentiable_part, with_gradient
 from gradtape._src.core.fast.backward import backward_pass, traced_backward_pass
+from gradtape._src.core.fast.known_passes import Task, known_backward_pass
 from gradtape._src.core.observe import Observer
 from gradtape._src.core.zero_preserving import as_plain, zero_preserving
 from gradtape._src.interrupts import float_errors_ignored
@@ -667,15 +669,22 @@ class Tape(RecordingTape):
         records = recording.records
         if settings.gradient_overrides and traced:
             records = _gradient_overrides().with_overrides(records)
+        unreached = recording.unreached if release else None
+        kept = uids - recording.roots  # a root is never an output, so its cotangent is not removed
+        if type(next(iter(cotangents.values()), None)) is Lazy and not (traced or strong or observer or self._budget):
+            task = Task(records, shapes, cotangents, [source.uid for source in sources], kept)
+            known = known_backward_pass(task, release=release, unreached=unreached)
+            if known is not None:
+                return known
         plan = None if self._budget is None else self._plan()
         found = (traced_backward_pass if traced else backward_pass)(
             records,
             shapes,
             cotangents,
-            kept=uids - recording.roots,  # a root is never an output, so its cotangent is not removed
+            kept=kept,
             traced=traced,
             release=release,
-            unreached=recording.unreached if release else None,
+            unreached=unreached,
             observer=observer,
         )
         if plan is not None:

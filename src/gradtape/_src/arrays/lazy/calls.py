@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from gradtape._src import forks
@@ -44,12 +45,24 @@ def spec_of(shape: Shape, dtype: Any, device: Any) -> Spec:
     return found
 
 
+class Body(NamedTuple):
+    """The calls of a block (`blocks.py`): its arrays are 0, 1, ..., what its calls return has the numbers after these.
+
+    codes    the number of the kind of each call, its operands and its results
+    results  the numbers of what the block returns
+    """
+
+    codes: tuple[tuple[int, ...], ...]
+    results: tuple[int, ...]
+
+
 class Kind(NamedTuple):
     """What a call is, without its values.
 
     operands  one entry for each argument: a Spec for an array, a tuple with the value of a number otherwise
     outputs   shapes, dtypes and device of what it returns
     several   whether it returns a tuple
+    body      of a block
     """
 
     number: int
@@ -58,6 +71,7 @@ class Kind(NamedTuple):
     attrs: dict[str, Any]
     outputs: tuple[Spec, ...]
     several: bool
+    body: Body | None = None
 
 
 kinds: list[Kind] = []
@@ -80,12 +94,24 @@ def kind_of(name: str, operands: tuple[Any, ...], attrs: dict[str, Any], device:
         outputs = tuple([spec_of(shape, dtype, device) for shape, dtype in specs])
         if any(spec.dtype.kind == "O" for spec in outputs):
             raise UnknownKindError(name)
-        with _lock:
-            found = _numbers.get(key)
-            if found is None:
-                found = Kind(len(kinds), name, operands, attrs, outputs, several)
-                kinds.append(found)
-                _numbers[key] = found
+        found = _add(key, name, operands, attrs, outputs, several)
+    return found
+
+
+def block_kind(operands: tuple[Spec, ...], outputs: tuple[Spec, ...], body: Body) -> Kind:
+    """The kind of a block."""
+    key = (operands, outputs, body)
+    found = _numbers.get(key)
+    return _add(key, "block", operands, {}, outputs, True, body) if found is None else found
+
+
+def _add(key: Any, *parts: Any) -> Kind:
+    with _lock:
+        found = _numbers.get(key)
+        if found is None:
+            found = Kind(len(kinds), *parts)
+            kinds.append(found)
+            _numbers[key] = found
     return found
 
 
@@ -121,3 +147,14 @@ def frozen(value: Any) -> Any:
     if kind is np.ndarray and value.nbytes <= 256 and value.dtype.kind != "O":
         return kind, value.shape, value.dtype, value.tobytes()
     raise UnknownKindError(f"a static argument of {kind.__name__}")
+
+
+_DTYPES = [*"efdFDbBhHiIlLqQ?", ml_dtypes.bfloat16]
+_QUICK = frozenset({int, bool, str, tuple, type(None), *[type(np.dtype(t)) for t in _DTYPES]})
+"""Types of static arguments that differ where their types do, or are equal: calls with others have no fast path."""
+
+
+def are_quick(attrs: dict[str, Any]) -> bool:
+    """Whether static arguments and their types are a key that tells them apart."""
+    values = [v for v in attrs.values() if type(v) is not float or not v or v != v]  # 0.0 and -0.0 are the same key
+    return "index" not in attrs and _QUICK.issuperset(map(type, values))

@@ -11,6 +11,7 @@ a learning rate, are constants of a compiled program as long as they do not chan
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -234,7 +235,7 @@ class Plan(NamedTuple):
     origins: list[int]
 
 
-class _Table(dict[Any, Any]):
+class Table(dict[Any, Any]):
     """What is known, by keys whose first part are calls. It holds so many calls; then the oldest entries go, those
     first that did not come again.
     """
@@ -262,7 +263,7 @@ class _Table(dict[Any, Any]):
         self._size = 0
 
 
-_plans, _programs = _Table(), _Table()
+_plans, _programs = Table(), Table()
 
 
 def plan_of(codes: tuple[Code, ...], alive: tuple[int, ...]) -> tuple[Plan, ...]:
@@ -272,10 +273,31 @@ def plan_of(codes: tuple[Code, ...], alive: tuple[int, ...]) -> tuple[Plan, ...]
     if found is not None:
         known: tuple[Plan, ...] = found[0]
         return known
-    parts = _unrelated(_needed(codes, {*alive}))
+    parts = _unrelated(needed(without_blocks(codes), {*alive}))
     plans = tuple([_planned(part, alive) for part in parts])
     _plans.add(key, plans, max([plan.program for plan in plans], key=lambda program: len(program.steps)))
     return plans
+
+
+def without_blocks(codes: tuple[Code, ...]) -> tuple[Code, ...]:
+    """The calls of a trace, those of blocks one by one. What only they use has numbers after all others."""
+    if not any(code and kinds[code[0]].body is not None for code in codes):
+        return codes
+    fresh = itertools.count(1 + max([n for code in codes for n in code[1:]]))
+    found: list[Code] = []
+    for code in codes:
+        body = kinds[code[0]].body if code else None
+        if body is None:
+            found.append(code)
+            continue
+        count = len(code) - 1 - len(body.results)
+        names = dict(enumerate(code[1 : 1 + count])) | dict(zip(body.results, code[1 + count :], strict=True))
+        for number, *operands in body.codes:
+            for n in operands:
+                if n not in names:
+                    names[n] = next(fresh)
+            found.append((number, *[names[n] for n in operands]))
+    return without_blocks(tuple(found))
 
 
 _LARGE = 32
@@ -377,7 +399,7 @@ def part_of(whole: LazyProgram, steps: Sequence[Step], wanted: set[int]) -> Part
     before = {n: -1 - 2 * (len(whole.feeds) + i) for i, n in enumerate(_used_from_outside(steps, own))}
     renamed = tuple([(code[0], *[before.get(n, n) for n in code[1:]]) for code in codes])
     outputs = tuple(sorted(own & wanted))
-    plan = _planned(_needed(renamed, {*outputs}), outputs)
+    plan = _planned(needed(renamed, {*outputs}), outputs)
     outside = {-1 - 2 * i: -1 - 2 * i for i in range(len(whole.feeds))} | {new: old for old, new in before.items()}
     return Part(
         plan.program,
@@ -392,7 +414,7 @@ def _used_from_outside(steps: Sequence[Step], own: set[int]) -> list[int]:
     return [*dict.fromkeys(n for step in steps for n in step.inputs if n >= 0 and n not in own)]
 
 
-def _needed(codes: tuple[Code, ...], used: set[int]) -> list[Code]:
+def needed(codes: tuple[Code, ...], used: set[int]) -> list[Code]:
     """The calls that these results depend on."""
     kept = []
     for code in reversed(codes):

@@ -13,21 +13,23 @@ from __future__ import annotations
 
 import itertools
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy import ndarray
 
 from gradtape._src import forks
 from gradtape._src.arrays.base import LIBRARY_FUNCTIONS
-from gradtape._src.arrays.lazy.calls import Spec, UnknownKindError, kind_of, kinds, spec_of
+from gradtape._src.arrays.lazy.calls import Spec, UnknownKindError, are_quick, kind_of, kinds, spec_of
 from gradtape._src.arrays.lazy.programs import Failure, Plan, engine, plan_of
 from gradtape._src.arrays.refusals import refusals
 from gradtape._src.call_sites import Line, user_line
+from gradtape._src.interrupts import setting
 
 LIMIT = 5000
 """How many results a trace has at most: XLA takes more than twice as long to compile twice as much."""
@@ -252,6 +254,8 @@ class LazyTrace:
     assigned  whether variables have values of it
     """
 
+    is_pattern = False  # whether its arrays will never have values: see `blocks.py`
+
     __slots__ = (
         "_begun",
         "_bytes",
@@ -307,14 +311,24 @@ class LazyTrace:
     def operand(self, number: int) -> Any:
         """The array that a number in a code stands for."""
         if number >= 0:
-            found = self.results[number]
-            return found if found.slot == number else next(a for a in self.results if a.slot == number)
+            results = self.results
+            if number < len(results) and (found := results[number]).slot == number:
+                return found
+            place = bisect_left(results, number, key=_slot_of)
+            if place < len(results) and (found := results[place]).slot == number:
+                return found
+            return next(a for a in results if a.slot == number)
         if number % 2:  # mostly they are in the order of their numbers
             for known, array in itertools.islice(self.feeds.values(), (-1 - number) // 2, None):
                 if known == number:
                     return array
             return next(array for known, array in self.feeds.values() if known == number)
         return self.literals[number]
+
+    def size(self) -> int:
+        """How many results there are, with those inside of blocks."""
+        results = self.results
+        return results[-1].slot + 1 if results else 0
 
     def crossed(self, added: Lazy) -> bool:
         """What to do at the limit. Whether the op that added this has to be recorded again."""
@@ -388,10 +402,17 @@ class LazyTrace:
         }
 
 
+_slot_of: Callable[[Lazy], int] = attrgetter("slot")
+
 _trace: ContextVar[LazyTrace | None] = ContextVar("gradtape_lazy_trace", default=None)
 _current: Callable[[], LazyTrace | None] = _trace.get
 current_trace = _current
 """The trace of this thread or task."""
+
+
+def recording_on(trace: LazyTrace) -> setting[LazyTrace | None]:
+    """Within the block ops on its device are added to this trace."""
+    return setting(_trace, trace)
 
 
 def trace_on(device: Any) -> LazyTrace:
@@ -465,7 +486,7 @@ def record(name: str, args: tuple[Any, ...], attrs: dict[str, Any], device: Any 
     trace = _current()
     if trace is None or trace.device is not device:
         trace = trace_on(device)
-    inputs = [_number(a, trace) for a in args if type(a) is Lazy or type(a) is ndarray]
+    inputs = [number_of(a, trace) for a in args if type(a) is Lazy or type(a) is ndarray]
     made = [new_result(spec, trace) for spec in kind.outputs]
     first = made[0]
     first.code = (kind.number, *inputs, *[array.slot for array in made])
@@ -511,7 +532,8 @@ def _spec(value: Any, device: Any) -> Any:
     return spec_of(value.shape, value.dtype, device) if kind is ndarray else (value,)
 
 
-def _number(value: Any, trace: LazyTrace) -> int:
+def number_of(value: Any, trace: LazyTrace) -> int:
+    """The number of an operand in a trace."""
     if type(value) is Lazy:
         return value.slot if value.value is None and value.trace is trace else trace.feed(value)
     return trace.feed(value) if value.ndim else trace.literal(value)
@@ -519,6 +541,9 @@ def _number(value: Any, trace: LazyTrace) -> int:
 
 def run_immediately(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Run a call on the values of its arguments."""
+    now = _current()
+    if now is not None and now.is_pattern:
+        now.run(f"'{name}' runs immediately")
     device = next((a.spec.device for a in args if type(a) is Lazy), None)
     values = [settled(a, f"'{name}' needs its value") for a in args]
     result = getattr(engine(device), name)(*values, **attrs)
@@ -540,11 +565,6 @@ Known = tuple[int, Spec, tuple[int, ...], Any]
 """The kind of a call with one result, and the result's spec, shape and dtype."""
 
 
-_DTYPES = [*"efdFDbBhHiIlLqQ?", ml_dtypes.bfloat16]
-_QUICK = frozenset({int, bool, str, tuple, type(None), *[type(np.dtype(t)) for t in _DTYPES]})
-"""Types of static arguments that differ where their types do, or are equal: calls with others have no fast path."""
-
-
 _NUMBERS = frozenset({int, float})
 
 
@@ -557,7 +577,7 @@ def recorder_of(name: str) -> Callable[..., Any]:
     def learn(key: Any, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Record a call in the general way, and remember its kind."""
         result = call_of_many(*args, **attrs)
-        if is_plain and type(result) is Lazy and result.code and _are_quick(attrs):
+        if is_plain and type(result) is Lazy and result.code and are_quick(attrs):
             known[key] = (result.code[0], result.spec, result.shape, result.dtype)
         return result
 
@@ -591,7 +611,7 @@ def _recorder_of_many(name: str) -> Callable[..., Any]:
         if found is None:
             result = record(name, args, attrs)
             first = result[0] if type(result) is tuple else result
-            if lazy is not None and type(first) is Lazy and first.code and _are_quick(attrs) and _are_on_one(specs):
+            if lazy is not None and type(first) is Lazy and first.code and are_quick(attrs) and _are_on_one(specs):
                 known[key] = (first.code[0], kinds[first.code[0]].outputs, type(result) is tuple)
             return result
         number, outputs, several = found
@@ -599,7 +619,7 @@ def _recorder_of_many(name: str) -> Callable[..., Any]:
         trace = _current()
         if trace is None or trace.device is not device:
             trace = trace_on(device)
-        inputs = [_number(x, trace) for x in args]
+        inputs = [number_of(x, trace) for x in args]
         made = tuple([new_result(spec, trace) for spec in outputs])
         first = made[0]
         first.code = (number, *inputs, *[array.slot for array in made])
@@ -717,11 +737,6 @@ def _recorder_of_two(known: dict[Any, Known], general: Callable[..., Any]) -> Ca
         return call(x, y) if slot >= trace.limit and trace.crossed(array) else array
 
     return call
-
-
-def _are_quick(attrs: dict[str, Any]) -> bool:
-    values = [v for v in attrs.values() if type(v) is not float or not v or v != v]  # 0.0 and -0.0 are the same key
-    return "index" not in attrs and _QUICK.issuperset(map(type, values))
 
 
 def _unused() -> tuple[int, int, int]:
