@@ -220,14 +220,22 @@ def call_of(array: Lazy, names: Collection[str] = ()) -> tuple[str, tuple[Any, .
     an op that is not among these names.
     """
     trace, code = array.trace, array.code
-    if array.value is not None or not code or type(trace) is not LazyTrace:
+    if array.value is not None or not code:
         return None
     kind = kinds[code[0]]
-    if kind.several or (names and kind.name not in names):
+    if kind.several or (names and kind.name not in names) or type(trace) is not LazyTrace:
         return None
-    numbers = iter(code[1:])
+    results, place = trace.results, 0
+    args = []
     try:
-        args = [trace.operand(next(numbers)) if type(o) is Spec else o[0] for o in kind.operands]
+        for o in kind.operands:
+            if type(o) is Spec:
+                place += 1
+                number = code[place]
+                found = results[number] if 0 <= number < len(results) else None
+                args.append(found if found is not None and found.slot == number else trace.operand(number))
+            else:
+                args.append(o[0])
     except (IndexError, KeyError, StopIteration):  # another thread has cut the trace
         return None
     return kind.name, tuple(args), kind.attrs

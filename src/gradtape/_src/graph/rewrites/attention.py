@@ -31,8 +31,8 @@ _FAR = -9.9e8  # -1e9, also rounded to bfloat16
 
 _MOVES = frozenset({"broadcast_to", "expand_dims", "getitem", "reshape", "squeeze", "transpose"})
 _SCALES = frozenset({"divide", "multiply"})
-_LAST = frozenset({"astype", "softmax", "where"})
-"""Ops that can be the last one before the weights."""
+_LAST = frozenset({"softmax", "where"})
+"""The last step to the weights, besides a cast."""
 
 
 def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor | None:
@@ -40,10 +40,10 @@ def instead(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Tensor |
     if len(inputs) != 2:
         return None
     weights, values = inputs
-    if not sources.is_result_of(weights.array, _LAST):
-        return None
     dtype = weights.array.dtype
     if dtype.itemsize != 2 or values.array.dtype != dtype or not sources.is_worthwhile(weights.array):
+        return None
+    if not sources.is_result_of(weights.array, _LAST) and not sources.is_cast_of(weights.array, _LAST):
         return None
     path = Path()
     found = _scores(path, weights)

@@ -15,7 +15,7 @@ from gradtape._src.arrays.lazy import Lazy
 from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.core.primitive import Op
 from gradtape._src.graph.rewrites import sources
-from gradtape._src.graph.rewrites.sources import Call, Path, Value
+from gradtape._src.graph.rewrites.sources import Path, Value
 from gradtape._src.ops import nn
 from gradtape._src.tensor import Tensor
 
@@ -64,7 +64,7 @@ def _is_column(y: Any, x: Any) -> bool:
 def _rows(path: Path, x: Value, square: Value) -> tuple[Value, bool] | None:
     """The rows that x and the mean of squares (or the variance) come from, and whether the mean was subtracted."""
     call = path.call(square, "mean", "variance")
-    if call is None or not _is_by_row(call, x):
+    if call is None or not _is_by_row(call.attrs, x):
         return None
     source = _centered(path, x)
     if call.name == "variance":
@@ -76,7 +76,7 @@ def _rows(path: Path, x: Value, square: Value) -> tuple[Value, bool] | None:
         mean = path.call(inner.args[1], "mean")
         if source is None or mean is None or inner.args[0].array is not source.array:
             return None
-        return (source, True) if _is_mean_of(mean, source) else None
+        return (source, True) if mean.args[0].array is source.array and _is_by_row(mean.attrs, source) else None
     is_square = inner.name == "square" or (inner.name == "multiply" and inner.args[0].array is inner.args[1].array)
     if not is_square:
         return None
@@ -91,17 +91,13 @@ def _centered(path: Path, x: Value) -> Value | None:
     call = path.call(x, "subtract")
     if call is None or call.args[0].shape != x.shape:
         return None
-    mean = path.beside().call(call.args[1], "mean")
-    if mean is None or not _is_mean_of(mean, call.args[0]):
+    rows, mean = call.args
+    found = sources.call_of(mean.array, ("mean",))
+    if found is None or found[1][0] is not rows.array or not _is_by_row(found[2], rows) or path.call(mean) is None:
         return None
-    path.call(call.args[1])
-    return call.args[0]
+    return rows
 
 
-def _is_mean_of(call: Call, x: Value) -> bool:
-    return call.name == "mean" and call.args[0].array is x.array and _is_by_row(call, x)
-
-
-def _is_by_row(call: Call, x: Value) -> bool:
+def _is_by_row(attrs: dict[str, Any], x: Value) -> bool:
     """Whether a reduction is over the last axis, with keepdims."""
-    return call.attrs.get("axis") == (len(x.shape) - 1,) and bool(call.attrs.get("keepdims"))
+    return attrs.get("axis") == (len(x.shape) - 1,) and bool(attrs.get("keepdims"))

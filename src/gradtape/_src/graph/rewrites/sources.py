@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from itertools import islice
+from functools import partial
+from itertools import islice, repeat
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -56,6 +57,10 @@ class Value(NamedTuple):
         return made
 
 
+_value: Callable[[tuple[Any, int]], Value] = partial(tuple.__new__, Value)
+"""A value, and below a call, without a call of Python code (benchmark: gpu/naive_gpt)."""
+
+
 class Call(NamedTuple):
     """The call that computed a value."""
 
@@ -63,6 +68,9 @@ class Call(NamedTuple):
     args: tuple[Value, ...]
     attrs: dict[str, Any]
     shape: tuple[Any, ...]
+
+
+_call: Callable[[tuple[Any, ...]], Call] = partial(tuple.__new__, Call)
 
 
 def is_worthwhile(array: Any) -> bool:
@@ -81,30 +89,25 @@ class Path:
         self._passed: set[int] = set()
 
     def call(self, value: Value | Tensor, *names: str) -> Call | None:
-        """The call that computed a value, if it is one of these ops; otherwise, or if unknown, None."""
+        """What computed a value, if it is one of these ops; None where that, or a record of it, is not known."""
         array = value.array
-        found = _call_of(array, names)
+        found = call_of(array, names)
         if found is None:
             return None
         name, args, attrs = found
-        uids = self._uids(value.uid, len(args))
-        return None if uids is None else Call(name, (*map(Value, args, uids),), attrs, tuple(array.shape))
+        uid, uids = value.uid, None
+        for recorder in self._recorders:
+            if uid in recorder.tracked:
+                uids = _inputs_of(uid, recorder.records)
+                if uids is None or len(uids) != len(args):
+                    return None
+        self._passed.add(uid)
+        values = zip(args, repeat(CONSTANT) if uids is None else uids, strict=False)
+        return _call((name, (*map(_value, values),), attrs, tuple(array.shape)))
 
     def beside(self) -> Path:
         """A path for an operand that derivatives do not reach, such as a mask."""
         return Path()
-
-    def _uids(self, uid: int, count: int) -> Sequence[int] | None:
-        """The uids of the operands of the op that computed a tensor; None if a recorder has no record of it."""
-        found = None
-        for recorder in self._recorders:
-            if uid in recorder.tracked:
-                known = _inputs_of(uid, recorder.records)
-                if known is None or len(known) != count:
-                    return None
-                found = known
-        self._passed.add(uid)
-        return (CONSTANT,) * count if found is None else found
 
     def leads_back_to(self, *operands: Value | Tensor) -> bool:
         """Whether the derivatives with respect to these operands take the whole path, for every recorder."""
@@ -137,6 +140,9 @@ class Path:
 
     def number(self, value: Value) -> float | None:
         """The value of a constant with one element; None otherwise."""
+        array = value.array
+        if value.uid == CONSTANT and type(array) is np.ndarray and not array.shape:  # a number of the program's text
+            return float(array)
         found = self.known(value) if math.prod(value.shape) == 1 else None
         return None if found is None else float(found.reshape(()))
 
@@ -150,7 +156,8 @@ def _inputs_of(uid: int, records: list[Any]) -> tuple[int, ...] | None:
     return None
 
 
-def _call_of(array: Any, names: Collection[str] = ()) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
+def call_of(array: Any, names: Collection[str] = ()) -> tuple[str, tuple[Any, ...], dict[str, Any]] | None:
+    """What computed an array, if it is one of these ops: name, arguments and static arguments."""
     if type(array) is Lazy:
         return lazy_call_of(array, names)
     if type(array) is not Symbolic:
@@ -163,12 +170,21 @@ def is_result_of(array: Any, names: Collection[str]) -> bool:
     """Whether one of these ops computed an array: a cheap test before a search."""
     if type(array) is Lazy:
         return is_lazy_result_of(array, names)
-    return _call_of(array, names) is not None
+    return call_of(array, names) is not None
+
+
+def is_cast_of(array: Any, names: Collection[str]) -> bool:
+    """Whether an array is a cast of the result of one of these ops."""
+    found = call_of(array, _CAST)
+    return found is not None and is_result_of(found[1][0], names)
+
+
+_CAST = ("astype",)
 
 
 def _folded(array: Any) -> np.ndarray | None:
     """The value of an array that is known, or can be folded from small ones that are."""
-    found = _call_of(array)
+    found = call_of(array)
     if found is None:
         return _constant(array)
     name, args, attrs = found
