@@ -25,7 +25,7 @@ from numpy import ndarray
 
 from gradtape._src import forks
 from gradtape._src.arrays.base import LIBRARY_FUNCTIONS
-from gradtape._src.arrays.lazy.calls import Spec, UnknownKindError, are_quick, kind_of, kinds, spec_of
+from gradtape._src.arrays.lazy.calls import Kind, Spec, UnknownKindError, are_quick, kind_of, kinds, spec_of
 from gradtape._src.arrays.lazy.programs import Failure, Plan, engine, plan_of
 from gradtape._src.arrays.refusals import refusals
 from gradtape._src.call_sites import Line, user_line
@@ -472,7 +472,19 @@ def constant(shape: tuple[int, ...], number: ndarray, device: Any = _UNKNOWN) ->
     """An array of one number, which the program makes; where no device is given on that of the last op."""
     if device is _UNKNOWN:
         device = current_device()
-    return record("broadcast_to", (number,), {"shape": tuple(shape)}, device)
+    shape = tuple(shape)
+    if [*map(type, shape)].count(int) < len(shape):
+        return record("broadcast_to", (number,), {"shape": shape}, device)
+    made = spec_of(shape, number.dtype, device)
+    kind = _constants.get(made)
+    if kind is None:
+        kind = kind_of("broadcast_to", (spec_of((), number.dtype, device),), {"shape": shape}, device)
+        _constants[made] = kind
+    return _added(kind, (number,), device)
+
+
+_constants: dict[Spec, Kind] = {}
+"""The kinds of calls that make arrays of one number, by what they make."""
 
 
 def record(name: str, args: tuple[Any, ...], attrs: dict[str, Any], device: Any = None) -> Any:
@@ -491,6 +503,11 @@ def record(name: str, args: tuple[Any, ...], attrs: dict[str, Any], device: Any 
         kind = kind_of(name, tuple([_spec(a, device) for a in args]), attrs, device)
     except UnknownKindError:
         return run_immediately(name, args, attrs)
+    return _added(kind, args, device)
+
+
+def _added(kind: Kind, args: Sequence[Any], device: Any) -> Any:
+    """Add a call of a known kind to the trace on a device."""
     trace = _current()
     if trace is None or trace.device is not device:
         trace = trace_on(device)
@@ -498,11 +515,11 @@ def record(name: str, args: tuple[Any, ...], attrs: dict[str, Any], device: Any 
     made = [new_result(spec, trace) for spec in kind.outputs]
     first = made[0]
     first.code = (kind.number, *inputs, *[array.slot for array in made])
-    if name in refusals:
+    if kind.name in refusals:
         trace.lines[first.slot] = user_line()
     trace.results.extend(made)
     if made[-1].slot >= trace.limit and trace.crossed(first):
-        return record(name, args, attrs, device)
+        return _added(kind, args, device)
     return tuple(made) if kind.several else first
 
 

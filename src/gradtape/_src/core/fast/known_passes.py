@@ -108,18 +108,22 @@ class _SparsePlace(NamedTuple):
 def _structure(task: Task) -> tuple[Any, list[Any], Any] | None:
     """A key for what a pass depends on besides values, its arrays, and their device; None where these are not lazy.
 
-    Uids become numbers, in the order in which they come. The part of a record begins with its op.
+    Uids become numbers, in the order in which they come. The part of a cotangent has its spec, that of a source whether
+    it is kept, and that of a record begins with its op.
     """
     arrays = [*task.cotangents.values()]
     if not arrays or type(arrays[0]) is not Lazy or graph_traced.get() is not None:
         return None
     device = arrays[0].spec.device
-    if any(type(g) is not Lazy or g.spec.device is not device for g in arrays):
-        return None
     numbers: dict[int, int] = defaultdict(itertools.count().__next__)
-    start = tuple([(numbers[uid], g.spec) for uid, g in task.cotangents.items()])
-    wanted = tuple([(numbers[uid], uid in task.kept) for uid in task.sources])
     parts: list[Any] = []
+    for uid, g in task.cotangents.items():
+        if type(g) is not Lazy or g.spec.device is not device:
+            return None
+        parts += (numbers[uid], g.spec)
+    kept = task.kept
+    for uid in task.sources:
+        parts += (numbers[uid], uid in kept)
     for op, inputs, output, values, attrs, dtype in task.records:  # no call for each (benchmark: gpu/naive_gpt)
         if type(inputs) is int:
             parts += (op, numbers[inputs], numbers[output], dtype)
@@ -151,7 +155,7 @@ def _structure(task: Task) -> tuple[Any, list[Any], Any] | None:
                 return None
             else:
                 parts += others
-    return (tuple(parts), start, wanted, tuple(map(task.shapes.get, numbers))), arrays, device
+    return (tuple(parts), tuple(map(task.shapes.get, numbers)), len(task.sources)), arrays, device
 
 
 _QUICK_TYPES: set[tuple[type, ...]] = set()
