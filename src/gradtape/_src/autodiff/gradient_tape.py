@@ -33,7 +33,6 @@ from gradtape._src.autodiff.settings import settings
 from gradtape._src.conversion import wrap
 from gradtape._src.core.composites import differentiable_part, with_gradient
 from gradtape._src.core.fast.backward import backward_pass, traced_backward_pass
-from gradtape._src.core.fast.known_passes import Task, known_backward_pass
 from gradtape._src.core.observe import Observer
 from gradtape._src.core.zero_preserving import as_plain, zero_preserving
 from gradtape._src.interrupts import float_errors_ignored
@@ -672,8 +671,9 @@ class Tape(RecordingTape):
         unreached = recording.unreached if release else None
         kept = uids - recording.roots  # a root is never an output, so its cotangent is not removed
         if type(next(iter(cotangents.values()), None)) is Lazy and not (traced or strong or observer or self._budget):
-            task = Task(records, shapes, cotangents, [source.uid for source in sources], kept)
-            known = known_backward_pass(task, release=release, unreached=unreached)
+            known_passes = _known_passes()
+            task = known_passes.Task(records, shapes, cotangents, [source.uid for source in sources], kept)
+            known = known_passes.known_backward_pass(task, release=release, unreached=unreached)
             if known is not None:
                 return known
         plan = None if self._budget is None else self._plan()
@@ -729,6 +729,12 @@ def _gradient_overrides() -> Any:
     from gradtape._src.autodiff import gradient_overrides
 
     return gradient_overrides
+
+
+def _known_passes() -> Any:
+    from gradtape._src.core.fast import known_passes
+
+    return known_passes
 
 
 def _curvatures() -> Any:
