@@ -1,4 +1,4 @@
-"""One source and the targets of an explanation: how they are called, and what the tape has seen of them."""
+"""One source and the targets of an explanation: their names, and the facts that the tape has about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradtape._src.inspect.source import name_of
 from gradtape._src.variable import Variable
 
 Path = list[tuple[OpEvent, int]]
-"""Ops, and at which input a path enters each of them."""
+"""Ops, with the input at which a path enters each of them."""
 
 
 class Case:
@@ -35,9 +35,9 @@ class Case:
         self.target = name_of(targets[0], frame) or "the target" if targets else "the target"
         self.tracked = self.uid in facts.tracked
         self.is_same_call = sorted(facts.tape._targets) == sorted(self.uids)  # as in the last gradient call
-        self.made = max(self.uids, default=0)  # when the (last) target was computed
+        self.made = max(self.uids, default=0)  # when the last target was computed
         if any(isinstance(t, Variable) for t in targets):
-            self.made = sys.maxsize  # a variable is what it is now
+            self.made = sys.maxsize  # a variable has its current value
 
     def no(
         self,
@@ -49,13 +49,13 @@ class Case:
         certain: bool = True,
         path: Iterable[tuple[OpEvent, int]] = (),
     ) -> Explanation:
-        """There is no gradient, for this reason."""
+        """The explanation of a missing gradient, with this reason."""
         notes = [] if certain else [LIKELY]
         return Explanation(
             self.name, False, reason, message, fix, [self.step(n) for n, _ in path], where, certain, tuple(notes)
         )
 
     def step(self, node: OpEvent) -> Step:
-        """An op as it is shown in a path."""
+        """An op in the form in which a path shows it."""
         shape = node.shapes[0] if node.shapes else self.facts.tracked.get(node.outputs[0])
         return Step(shown_op(node.op), shape, node.where)

@@ -1,4 +1,4 @@
-"""Reasons in the source alone, or in the target alone: dtypes, and what the tape watched and when."""
+"""Reasons in the source or the target alone: dtypes, and what the tape watched and when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradtape._src.variable import Variable
 def reason_of_order(case: Case) -> Explanation | None:
     """The source was computed from the target: the arguments are in the wrong order."""
     if not any(uid in case.facts.roots or uid in case.facts.variables for uid in case.uids):
-        return None  # two results of which one comes first are no mistake in the order
+        return None  # two results, one of which precedes the other, are not in the wrong order
     if not any(case.facts.path(uid, [case.uid], differentiable=True) for uid in case.uids):
         return None
     return case.no(
@@ -48,7 +48,7 @@ def reason_of_dtypes(case: Case) -> Explanation | None:
 
 
 def reason_of_target(case: Case) -> Explanation | None:
-    """The target lies outside of what the tape recorded."""
+    """The target was not recorded by the tape."""
     facts = case.facts
     if any(uid in facts.tracked or (uid in facts.producer and facts.producer[uid].recorded) for uid in case.uids):
         return None
@@ -102,7 +102,7 @@ def after_tape(case: Case) -> Explanation:
 
 # -- the source --------------------------------------------------------------------------------------------------------
 def reason_of_source(case: Case) -> Explanation | None:
-    """The tape does not watch the source at all."""
+    """The tape does not watch the source."""
     facts, name = case.facts, case.name
     if case.tracked:
         return None
@@ -183,7 +183,7 @@ def _tensor_not_watched(case: Case) -> Explanation:
 
 
 def _rebound(case: Case) -> Line | None:
-    """Where this frame, or one that called it, has `x = x + 1` for what was a variable."""
+    """Where this frame, or one of its callers, has `x = x + 1` for what was a variable."""
     frame, depth = case.frame, 0
     while frame is not None and depth < 10:
         name = name_of(case.source, frame)
@@ -195,7 +195,7 @@ def _rebound(case: Case) -> Line | None:
 
 
 def _was_a_variable(case: Case, name: str) -> bool:
-    """Whether a variable of this name was created: `case.w`, of the name "w"."""
+    """Whether a variable with this name was created: `case.w`, with the name "w"."""
     tail = name.rpartition(".")[2]
     return tail != name and any(made_variable(tail, case.frame))
 
@@ -226,7 +226,7 @@ def _variable_not_read(case: Case) -> Explanation:
 
 
 def _missed_read(case: Case) -> Explanation | None:
-    """The variable was read where the tape did not record."""
+    """The variable was read while the tape did not record."""
     facts, name = case.facts, case.name
     for when, _, thread, label in reversed(facts.missed_readings(case.uid)):
         state = facts.state_at(when)
@@ -258,7 +258,7 @@ def _missed_read(case: Case) -> Explanation | None:
 
 
 def _computed_early(case: Case) -> Explanation | None:
-    """Something between source and target was computed before the tape began."""
+    """A value between source and target was computed before the tape began."""
     facts = case.facts
     behind, _ = facts.behind(case.uids)
     early: list[tuple[str, Line | None]] = []

@@ -1,4 +1,4 @@
-"""Reasons where no chain of ops leads to the target: the value went on in Python, in a variable, or unrecorded."""
+"""Reasons without a chain of ops to the target: the value continued in Python, in a variable, or unrecorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradtape._src.inspect.source import calls_assigned, calls_at, made_of, name
 
 
 def reason_of_escapes(case: Case) -> Explanation | None:
-    """No chain of ops leads to the target: where did the value go instead?"""
+    """There is no chain of ops to the target: where did the value go instead?"""
     facts = case.facts
     made = facts.made_from(case.uid)
     behind, plain = facts.behind(case.uids)
@@ -23,7 +23,7 @@ def reason_of_escapes(case: Case) -> Explanation | None:
     broken = reason_of_pauses(case)
     if broken is not None:
         return broken
-    unseen = [uid for uid in unexplained_inputs(case) if uid > facts.began]  # computed in the block, unseen by it
+    unseen = [uid for uid in unexplained_inputs(case) if uid > facts.began]  # computed in the block, but not recorded
     known = facts.complete and not unseen
     branches = {e.uid: e for e in facts.events if e.what == "bool()" and e.when < case.made and e.uid in made}
     candidates = _candidates(case, made, set(branches), known, plain)
@@ -40,7 +40,7 @@ def reason_of_escapes(case: Case) -> Explanation | None:
 
 
 def reason_of_predict(case: Case) -> Explanation | None:
-    """What the target is made from came out of `model.predict`, which returns NumPy arrays."""
+    """The target was computed from the result of `model.predict`, which returns NumPy arrays."""
     if case.frame is None or case.target == "the target":
         return None
     for name in (case.target, *made_of(case.target, case.frame)):
@@ -56,7 +56,7 @@ def reason_of_predict(case: Case) -> Explanation | None:
 
 
 def _candidates(case: Case, made: set[int], branches: set[int], known: bool, plain: bool) -> list[tuple[int, Any]]:
-    """Where the derivative may have ended: ops without one, and events; each with its time."""
+    """Where the derivative may have ended: non-differentiable ops, and events, each with its time."""
     facts = case.facts
     found: list[tuple[int, Any]] = []
     for node in () if known else facts.nodes:
@@ -122,7 +122,7 @@ def left_library(case: Case, event: Any, certain: bool) -> Explanation:
 
 
 def reason_of_pauses(case: Case, guess: bool = False) -> Explanation | None:
-    """The tape did not record for a while, and the target is made from something computed then."""
+    """The tape was paused, and the target was computed from a value of that time."""
     facts = case.facts
     open_ends = unexplained_inputs(case)
     for event, end in facts.breaks():
@@ -142,6 +142,6 @@ def reason_of_pauses(case: Case, guess: bool = False) -> Explanation | None:
 
 
 def unexplained_inputs(case: Case) -> list[int]:
-    """What the targets are made from and no record tells more about."""
+    """The inputs of the targets without a record."""
     behind, _ = case.facts.behind(case.uids)
     return [u for u in behind if u not in case.facts.producer and u not in case.facts.tracked]

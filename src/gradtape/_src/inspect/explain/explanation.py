@@ -1,4 +1,4 @@
-"""Explanations: the reasons for which a gradient is None, and how one is shown as text and HTML."""
+"""Explanations: the reasons why a gradient is None, as text and HTML."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class NoneGradientWarning(UserWarning):
 
 
 class Step(NamedTuple):
-    """One op on the way from a source to a target."""
+    """One op on the path from a source to a target."""
 
     op: str
     shape: tuple[int, ...] | None

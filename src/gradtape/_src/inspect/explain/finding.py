@@ -1,4 +1,4 @@
-"""Find the reason: the first of the kinds of reasons that applies."""
+"""Find the reason: the first of several kinds that applies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradtape._src.tensor import is_differentiable
 
 
 def find_reason(case: Case) -> Explanation:
-    """Whether and how the source reaches the target, and if not, why."""
+    """Whether and how the source is connected to the target, and if not, why."""
     facts = case.facts
     if not facts.log:
         return case.no(

@@ -1,4 +1,4 @@
-"""Reasons on a chain of ops from the source to the target, and what to say where all of it is connected."""
+"""Reasons on a chain of ops from the source to the target, and advice if all of it is connected."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def connected(case: Case, path: Path | None) -> Explanation:
 
 
 def refused(case: Case, path: Path) -> Explanation:
-    """An op with a rule for all its inputs had none for this one."""
+    """An op with one rule for all its inputs returned None for this one."""
     node, position = path[-1]
     if node.op.name != "custom_gradient":
         return blocked(case, node, position, path)
@@ -67,7 +67,7 @@ def refused(case: Case, path: Path) -> Explanation:
 
 
 def reason_on_path(case: Case, path: Path | None) -> Explanation | None:
-    """There is a chain of ops, and somewhere on it the derivative ends."""
+    """There is a chain of ops, and the derivative ends somewhere on it."""
     if not path:
         return None
     if not is_differentiable(array_of(case.source)):
@@ -89,7 +89,7 @@ def reason_on_path(case: Case, path: Path | None) -> Explanation | None:
                     where=node.where,
                     path=path,
                 )
-            return None  # something else was not watched, and is found below
+            return None  # something else was not watched, which is found below
         uid = node.outputs[0]
     return None
 
@@ -113,7 +113,7 @@ def unrecorded(case: Case, reason: Reason, where: Line | None, node: OpEvent | N
 def blocked(
     case: Case, node: OpEvent, position: int, path: Path, whole: Any = None, certain: bool = True
 ) -> Explanation:
-    """The derivative ends at this op, or before it where the path leaves an op by integers."""
+    """The derivative ends at this op, or before it if the path leaves an op through integers."""
     for i, (earlier, following) in enumerate(pairwise(path)):
         if _leaves_by_positions(earlier[0], *following):
             return case.no(
@@ -131,7 +131,7 @@ def blocked(
 
 
 def _why_blocked(node: OpEvent, position: int) -> tuple[Reason, str, str]:
-    """Reason, message and fix for an op that passes no derivative on."""
+    """Reason, message and fix for a non-differentiable op."""
     op, name = node.op, shown_op(node.op)
     if op.name == "stop_gradient":
         return (
@@ -167,7 +167,7 @@ def _why_blocked(node: OpEvent, position: int) -> tuple[Reason, str, str]:
 
 
 def _leaves_by_positions(node: OpEvent, following: OpEvent, position: int) -> bool:
-    """Whether a path goes on, at an input of the following op, from integers that an op gives beside its values."""
+    """Whether a path continues, at an input of the following op, from integers that an op returns with its values."""
     if len(node.outputs) < 2:
         return False
     taken = node.outputs.index(following.inputs[position])

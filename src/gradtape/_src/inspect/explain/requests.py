@@ -30,7 +30,7 @@ def explain(tape: Tape, target: Any, sources: Any) -> Any:
 
 
 def _calling_frame() -> FrameType | None:
-    """The frame whose names are used; a helper that hides itself from tracebacks hides from here, too."""
+    """The frame whose names are used; a helper that is hidden in tracebacks is skipped."""
     frame = user_frame()
     while frame is not None and frame.f_locals.get("__tracebackhide__") and frame.f_back is not None:
         frame = frame.f_back
@@ -38,20 +38,20 @@ def _calling_frame() -> FrameType | None:
 
 
 def explained(tape: Tape, targets: list[Any], sources: list[Any], frame: FrameType | None) -> list[Explanation]:
-    """The explanations of sources, read from this frame's names."""
+    """The explanations for sources, with the names of this frame."""
     facts = Facts(tape)
     return [find_reason(Case(facts, targets, source, frame, i)) for i, source in enumerate(sources)]
 
 
 def report(tape: Tape, method: str, targets: list[Any], sources: list[Any], lost: list[Any]) -> None:
-    """What happens to a None under the policies "warn" and "raise"."""
+    """Apply the policies "warn" and "raise" to gradients of None."""
     frame = user_frame()
     caller: FrameType | None = sys._getframe(1)
     level = 1
     while caller is not None and caller is not frame:
         module = str(caller.f_globals.get("__name__", ""))
         if module in ("gradtape._src.autodiff.custom_gradient", "gradtape._src.autodiff.directional"):
-            return  # a gradient call of the library's own: recompute_grad needs all arguments, hessian all blocks
+            return  # a gradient call of the library itself: recompute_grad needs all arguments, hessian all blocks
         caller, level = caller.f_back, level + 1
     found = explained(tape, targets, lost, frame)
     if policy() == "raise":
@@ -63,7 +63,7 @@ def report(tape: Tape, method: str, targets: list[Any], sources: list[Any], lost
 
 
 def why_none(variables: list[Any], most: int) -> str:
-    """Why the last gradient call that gave None gave it for these variables, in a line each; empty if not known."""
+    """Why the last gradient call with a None returned it for these variables, one line each; empty if unknown."""
     tape = None if settings.last_unconnected is None else settings.last_unconnected()
     lost = [] if tape is None else [v for v in variables if getattr(v, "uid", None) in tape._unconnected]
     if tape is None or not lost:
@@ -75,12 +75,12 @@ def why_none(variables: list[Any], most: int) -> str:
 
 
 def policy() -> str:
-    """What happens when a gradient is None: "none", "warn" or "raise"."""
+    """The reaction to a gradient of None: "none", "warn" or "raise"."""
     return settings.none_policy
 
 
 def set_policy(value: str) -> None:
-    """Say what happens when a gradient is None."""
+    """Set the reaction to a gradient of None."""
     if value not in ("none", "warn", "raise"):
         raise ValueError(f"Unknown none policy: {value!r}. Use 'none' (as in TensorFlow), 'warn' or 'raise'.")
     settings.none_policy = value

@@ -1,4 +1,4 @@
-"""The words of explanations: names of ops, and what to use in place of an op without a derivative."""
+"""The words of explanations: names of ops, and alternatives to ops without a derivative."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INSTEAD = {
     ),
     "condition": "A condition is a step function; blend instead: w = tf.sigmoid(k * x); y = w * a + (1 - w) * b.",
 }
-"""What to use in place of an input without a derivative, by its name. An op's own advice is in its declaration."""
+"""Alternatives to an input without a derivative, by its name. Those of ops are in their declarations."""
 
 _OF_NUMPY = {
     "amax": "tf.reduce_max",
@@ -32,11 +32,11 @@ _OF_NUMPY = {
     "var": "tf.math.reduce_variance",
     "vstack": "tf.concat",
 }
-"""NumPy's functions that are no primitives under that name."""
+"""NumPy's functions that are not primitives under the same name."""
 
 
 def tensor_function(name: str) -> str:
-    """The function of this library that does what NumPy's function of this name does; empty if there is none."""
+    """The function of this library that corresponds to NumPy's function with this name; empty if there is none."""
     if name in _OF_NUMPY:
         return _OF_NUMPY[name]
     if name in registry and registry[name].names:

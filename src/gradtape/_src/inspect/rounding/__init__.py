@@ -1,1 +1,1 @@
-"""How far rounding can have moved a result: enclosures of every value on a tape, and what `certify` says of them."""
+"""Rounding errors of a result: enclosures of every value on a tape, and the report of `certify`."""

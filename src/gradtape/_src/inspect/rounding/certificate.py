@@ -1,9 +1,9 @@
-"""`certify`: how far rounding can have moved a value and its gradient, op by op.
+"""`certify`: bounds on the rounding errors of a value and its gradient, op by op.
 
-The function runs under a tape, and the tape's backward pass under a recorder: its rules are made of primitives, so that
-the recorder has one list of ops, forward and backward, from the arguments to the gradient. Then each op is computed
-once more in interval arithmetic (`enclosures.py`). The exact gradient lies in the last interval, and the error of what
-was computed is at most its distance to the farther end: nothing is assumed about the kernels that computed it.
+The function runs under a tape, and the tape's backward pass under a recorder: its rules consist of primitives, so the
+recorder has one list of ops, forward and backward, from the arguments to the gradient. Then each op is computed again
+in interval arithmetic (`enclosures.py`). The exact gradient is in the last interval, and the error of the computed one
+is at most its distance to the farther end: nothing is assumed about the kernels that computed it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.variable import Variable
 
 INFLATION = 2.0**-20
-"""Relative radius of operands for condition numbers: large beside roundings, and second-order terms are small."""
+"""Relative radius of operands for condition numbers: large compared with rounding, with small second-order terms."""
 
 MOST_OPS = 20_000
-"""How many ops are analysed: each is computed three times in double precision."""
+"""The largest number of ops to analyse: each is computed three times in double precision."""
 
 
 # -- recording -------------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class _Tracked(dict[int, Any]):
         return self.everything or super().__contains__(uid)
 
     def depends(self, uid: int) -> bool:
-        """Whether something is computed from the arguments, or from the first cotangents."""
+        """Whether a value was computed from the arguments, or from the first cotangents."""
         return super().__contains__(uid)
 
     def __missing__(self, uid: int) -> Any:
@@ -74,7 +74,7 @@ class _Tracked(dict[int, Any]):
 class _Log(Recorder):
     """Records every op that depends on the arguments, differentiable or not, with its operands and results.
 
-    Of the backward pass it records every op, because rules compute with constants, too.
+    In the backward pass it records every op, because rules compute with constants as well.
     """
 
     __slots__ = ("backward", "given", "lines", "ops")
@@ -89,13 +89,13 @@ class _Log(Recorder):
         self.lines: dict[int, Line | None] = {}
 
     def begin_backward(self) -> None:
-        """From here on ops belong to the backward pass, and constants that are new are those of rules."""
+        """From now on ops belong to the backward pass, and new constants are those of rules."""
         self.backward = self.tracked.everything = True
         self.given = {id(tensor) for logged in self.ops for tensor in logged.inputs}
         self.lines = {t.uid: logged.line for logged in self.ops for t in logged.outputs}
 
     def _kind(self, tensor: Any) -> str:
-        """Whether an operand depends on the arguments, is a constant of the program, or one of a rule."""
+        """Whether an operand depends on the arguments, is a constant of the program, or a constant of a rule."""
         if self.tracked.depends(tensor.uid):
             return "variable"
         return "constant" if id(tensor) in self.given or not self.backward else "rounded"
@@ -116,7 +116,7 @@ def _report(record: Any) -> bool:
 
 
 class _BackwardLines(Observer):
-    """Gives ops of the backward pass the line of the op that they differentiate."""
+    """Assigns ops of the backward pass to the line of the op that they differentiate."""
 
     __slots__ = ("_done", "_log")
 
@@ -133,7 +133,7 @@ class _BackwardLines(Observer):
 
 
 class _Tape(Tape):
-    """A tape whose backward pass is logged line by line."""
+    """A tape whose backward pass is logged with lines."""
 
     _observes_backward = True
     log: _Log
@@ -144,7 +144,7 @@ class _Tape(Tape):
         return _BackwardLines(self.log)
 
 
-# -- what is said ----------------------------------------------------------------------------------------------------
+# -- the report ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, repr=False)
 class CertifiedOp:
     """One op, and what it did to the errors of its operands.
@@ -383,7 +383,7 @@ def _is_real(leaf: Any) -> bool:
 
 
 def _seeds(value: Any, output_gradients: Any, log: _Log) -> Any:
-    """The first cotangents, which begin the backward pass: what is computed from them is logged."""
+    """The first cotangents of the backward pass: what is computed from them is logged."""
     if output_gradients is None:
         seeds = nest.map_structure(lambda y: wrap(np.ones(y.shape, y.array.dtype)), value)
     else:
@@ -401,7 +401,7 @@ def _certificate(
     rows = [_analysed(i, logged, known) for i, logged in enumerate(log.ops)]
     found = dict(zip([id(source) for source in sources], gradients, strict=True))
     for g in gradients:
-        if g is not None and not log.tracked.depends(g.uid):  # computed where nothing is logged
+        if g is not None and not log.tracked.depends(g.uid):  # computed without being logged
             known[g.uid] = unknown(tuple(g.array.shape))
     aligned = nest.map_structure(lambda leaf: found.get(id(leaf)), args)
     one = aligned[0] if len(args) == 1 else aligned
@@ -430,7 +430,7 @@ def _certificate(
 
 
 def _analysed(index: int, logged: _Logged, known: dict[int, Interval]) -> CertifiedOp:
-    """Enclose the results of one op, from what is known of its operands."""
+    """Enclose the results of one op, from the intervals of its operands."""
     arrays, outputs = [_array(t) for t in logged.inputs], [_array(t) for t in logged.outputs]
     points = [
         _rounded(a) if kind == "rounded" else as_interval(a) for a, kind in zip(arrays, logged.kinds, strict=True)
@@ -465,7 +465,7 @@ def _analysed(index: int, logged: _Logged, known: dict[int, Interval]) -> Certif
 
 
 def _enclosed(call: Call, known: dict[int, Interval]) -> tuple[tuple[Interval, ...], bool]:
-    """The results of a function with a custom gradient are those of its body, whose ops are logged too."""
+    """The results of a function with a custom gradient are those of its body, whose ops are logged as well."""
     body = call.attrs.get("body", ()) if call.op.name == "custom_gradient" else ()
     if body and all(uid in known for uid in body):
         return tuple(known[uid] for uid in body), True
@@ -479,7 +479,7 @@ def _array(tensor: Any) -> Array:
 
 
 def _rounded(array: Array) -> Interval:
-    """Where a constant lies that was rounded to this array; one with few digits is exact."""
+    """An interval around a constant that was rounded to this array; one with few digits is exact."""
     point = as_interval(array)
     if array.dtype.kind != "f":
         return point
@@ -489,7 +489,7 @@ def _rounded(array: Array) -> Interval:
 
 
 def _inflated(x: Interval) -> Interval:
-    """With a relative error in every floating element."""
+    """An interval with a relative error in every floating-point element."""
     if x.lo.dtype.kind != "f":
         return x
     radius = INFLATION * np.abs(x.lo)
@@ -497,7 +497,7 @@ def _inflated(x: Interval) -> Interval:
 
 
 def _condition(wide: Interval, output: Array) -> float:
-    """The largest relative radius of a result beside that of the operands; 0 where the result does not move."""
+    """The largest relative radius of a result, relative to that of the operands; 0 if the result is constant."""
     radius = wide.radius
     moves = radius > 4 * np.nextafter(0, 1)
     with float_errors_ignored():
@@ -506,7 +506,7 @@ def _condition(wide: Interval, output: Array) -> float:
 
 
 def _relative(error: Any, value: Array) -> float:
-    """The largest error beside the largest number."""
+    """The largest error relative to the largest number."""
     worst = float(np.max(error, initial=0.0))
     size = float(np.max(np.abs(value.astype(np.float64)), initial=0.0))
     if worst == 0:
@@ -524,7 +524,7 @@ def _digits(relative: float) -> float:
 
 
 def _loss(relative: float, before: float) -> float:
-    """How many digits fewer there are than before the op."""
+    """The number of digits that the op has lost."""
     if relative <= before or not before:
         return 0.0
     return min(_digits(before) - _digits(relative), _digits(before))

@@ -1,10 +1,10 @@
-"""Where the exact result of each primitive lies, given where its exact operands lie: one rule for each primitive.
+"""Enclosures of the exact results of primitives, from enclosures of their operands: one rule for each primitive.
 
-Kernels run in double precision; a rule adds what they can have rounded. Two assumptions are made about NumPy: a sum of
-n terms has n roundings in any order, and a function is exact to the number of units in the last place that stands at
-its rule (`tests/inspect/test_certify.py` measures them against more digits).
+Kernels run in double precision; a rule adds their rounding errors. Two assumptions are made about NumPy: a sum of n
+terms has n roundings in any order, and a function is accurate to the number of units in the last place given with its
+rule (`tests/inspect/test_certify.py` measures them with more digits).
 
-A primitive without a rule is estimated (`estimated`): its kernel runs at points nearby, which shows how it magnifies
+A primitive without a rule is estimated (`estimated`): its kernel runs at nearby points, which shows how it magnifies
 errors, but proves nothing.
 """
 
@@ -39,14 +39,14 @@ Rule = Callable[..., Any]
 
 
 class Call(NamedTuple):
-    """One op of a recording: what was computed, and where the exact operands lie."""
+    """One op of a recording: the computed values, and enclosures of the exact operands."""
 
     op: Op
     attrs: dict[str, Any]
-    arrays: list[Array]  # the operands as they were computed
-    outputs: list[Array]  # the results as they were computed
+    arrays: list[Array]  # the computed operands
+    outputs: list[Array]  # the computed results
     inputs: list[Interval]
-    varies: tuple[bool, ...] = ()  # which operands are not constants
+    varies: tuple[bool, ...] = ()  # whether each operand is not a constant
 
     def kernel(self, *arrays: Any) -> Any:
         """The kernel of the primitive, with the call's static arguments."""
@@ -58,11 +58,11 @@ class UndecidedError(Exception):
 
 
 rules: dict[str, Rule] = {}
-"""What encloses the results of a primitive: a function of the call and the intervals of its operands."""
+"""Functions that enclose the results of a primitive, from the call and the intervals of its operands."""
 
 
 def enclose(call: Call) -> tuple[Enclosures, bool]:
-    """Where the exact results lie, and whether that is proved."""
+    """Enclose the exact results, and tell whether that is proved."""
     if any(array.dtype.kind in "cOSUV" for array in (*call.arrays, *call.outputs)):
         return estimated(call), False
     if all(array.dtype.kind in "biu" for array in (*call.arrays, *call.outputs)) and _are_points(call):
@@ -82,7 +82,7 @@ def _are_points(call: Call) -> bool:
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Declare the rule of some primitives."""
+    """Register the rule of some primitives."""
 
     def declare(function: Rule) -> Rule:
         rules.update(dict.fromkeys(names, function))
@@ -92,7 +92,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def of(name: str, *operands: Interval, **attrs: Any) -> Interval:
-    """The enclosure of another primitive, as a part of a rule."""
+    """The enclosure of another primitive, as part of a rule."""
     call = Call(_Part(name), attrs, [], [], list(operands))  # type: ignore[arg-type]
     found: Interval = rules[name](call, *operands)
     return found
@@ -102,7 +102,7 @@ class _Part(NamedTuple):
     name: str
 
 
-# -- what only moves numbers -----------------------------------------------------------------------------------------
+# -- ops that only move elements -------------------------------------------------------------------------------------
 MOVES = (
     "identity", "reshape", "transpose", "unstack", "split", "concatenate", "stack", "getitem", "setitem", "take",
     "check_numerics", "stop_gradient", "guarantee_const", "broadcast_to", "pad", "flip", "roll", "pinned", "transfer",
@@ -112,7 +112,7 @@ MOVES = (
 
 @rule(*MOVES)
 def _moves(call: Call, *xs: Interval) -> Any:
-    """The same for both ends. Positions have to be known."""
+    """Move both ends in the same way. Positions have to be known."""
     lows, highs = call.kernel(*_ends(xs, "lo")), call.kernel(*_ends(xs, "hi"))
     pools = {id(x.pool): x.pool for x in xs if x.lo.dtype.kind == "f"}
     pool = next(iter(pools.values())) if len(pools) == 1 else None
@@ -130,7 +130,7 @@ def _ends(xs: tuple[Interval, ...], end: str) -> list[Array]:
 
 @rule("astype", "discrete_cast")
 def _cast(call: Call, x: Interval) -> Interval:
-    """Exact between floating dtypes: what a narrower one rounds is an error of the computation."""
+    """Casts between floating dtypes are exact: the rounding of a narrower one is an error of the computation."""
     dtype = np.dtype(call.attrs["dtype"])
     if dtype.kind == "b":
         zero = (x.lo <= 0) & (x.hi >= 0)
@@ -158,19 +158,19 @@ rule("xlog1py")(lambda call, x, y: _zero_where(x, x * of("log1p", y)))
 
 
 def square(x: Interval) -> Interval:
-    """Without the dependency that x * x would lose."""
+    """x squared, without the overestimate of x * x, which ignores that both factors are equal."""
     ends = x.lo * x.lo, x.hi * x.hi
     low = np.where((x.lo <= 0) & (x.hi >= 0), 0.0, np.minimum(*ends))
     return outward(low, np.maximum(*ends)).clipped(0.0, np.inf)
 
 
 def _zero_where(x: Interval, product: Interval) -> Interval:
-    """0 where x is 0, and perhaps where it may be."""
+    """0 where x is 0, and possibly where x may be 0."""
     return choose(_compare("equal", x, as_interval(0.0)), as_interval(0.0), product)
 
 
 def _away_from_zero(y: Interval, call: Call) -> Interval:
-    """A divisor; where it is exactly 0 the quotient is not used."""
+    """A divisor without zero; where it is exactly 0 the quotient is not used."""
     zero = (y.lo == 0) & (y.hi == 0)
     return Interval(np.where(zero, 1.0, y.lo), np.where(zero, 1.0, y.hi))
 
@@ -187,7 +187,7 @@ def _mod(call: Call, x: Interval, y: Interval) -> Interval:
 
 @rule("power")
 def _power(call: Call, x: Interval, y: Interval) -> Interval:
-    """Along each operand it rises or falls, so that the extremes are at the corners."""
+    """Monotone in each operand, so that the extremes are at the corners."""
     corners = [np.power(a, b) for a in (x.lo, x.hi) for b in (y.lo, y.hi)]
     lo = np.minimum.reduce(np.broadcast_arrays(*corners))
     hi = np.maximum.reduce(np.broadcast_arrays(*corners))
@@ -201,7 +201,7 @@ def _power(call: Call, x: Interval, y: Interval) -> Interval:
 
 @rule("arctan2")
 def _arctan2(call: Call, y: Interval, x: Interval) -> Interval:
-    """The angle has its extremes at corners of a rectangle that does not touch the cut along the negative axis."""
+    """The angle has its extremes at corners of a rectangle that does not touch the branch cut."""
     corners = np.broadcast_arrays(*[np.arctan2(b, a) for b in (y.lo, y.hi) for a in (x.lo, x.hi)])
     found = outward(np.minimum.reduce(corners), np.maximum.reduce(corners), ulps=4)
     cut = (x.lo <= 0) & (y.lo <= 0) & (y.hi >= 0)
@@ -210,9 +210,9 @@ def _arctan2(call: Call, y: Interval, x: Interval) -> Interval:
     )
 
 
-# -- functions of one number -----------------------------------------------------------------------------------------
+# -- functions of one variable ---------------------------------------------------------------------------------------
 ACCURACY = {"erf": 16.0, "erfc": 16.0, "ndtr": 16.0, "erfinv": 16.0, "erfcinv": 16.0, "ndtri": 16.0}
-"""Units in the last place to which functions of our own are exact (3 were measured); NumPy's are to 4."""
+"""The accuracy of our own functions in units in the last place (3 were measured); NumPy's functions have 4."""
 
 MONOTONE: dict[str, dict[str, Any]] = {
     "exp": {"bounds": (0.0, np.inf)}, "expm1": {"bounds": (-1.0, np.inf)}, "log": {"domain": (0.0, np.inf)},
@@ -226,7 +226,7 @@ MONOTONE: dict[str, dict[str, Any]] = {
     "erfcinv": {"domain": (0.0, 2.0), "rising": False}, "ndtri": {"domain": (0.0, 1.0)},
 }  # fmt: skip
 EXACT = ("relu", "relu6", "floor", "ceil", "rint", "sign")
-"""They rise, and round nothing."""
+"""Monotone functions without rounding."""
 
 
 def _monotone_rule(name: str) -> Rule:
@@ -256,7 +256,7 @@ def _cosh(call: Call, x: Interval) -> Interval:
 
 @rule("sin", "cos")
 def _wave(call: Call, x: Interval) -> Interval:
-    """Between its extremes it rises or falls; where an interval may contain one, that is its end."""
+    """Monotone between its extremes; an interval that may contain one ends there."""
     f, shift = (np.sin, 0.25) if call.op.name == "sin" else (np.cos, 0.0)
     found = outward(*_ordered(f(x.lo), f(x.hi)), ulps=4).clipped(-1.0, 1.0)
     turns = [end / (2 * math.pi) - shift for end in (x.lo, x.hi)]  # a maximum at every integer
@@ -323,7 +323,7 @@ COMPARISONS: dict[str, Callable[[Array, Array, Array, Array], tuple[Array, Array
     "equal": lambda a, b, c, d: ((a == b) & (c == d) & (a == c), (a <= d) & (c <= b)),
     "not_equal": lambda a, b, c, d: ((a > d) | (c > b), ~((a == b) & (c == d) & (a == c))),
 }
-"""Whether [a, b] and [c, d] certainly compare so, and whether they may."""
+"""Whether the comparison of [a, b] and [c, d] is certainly true, and whether it may be true."""
 
 
 def _compare(name: str, x: Interval, y: Interval) -> Interval:
@@ -332,7 +332,7 @@ def _compare(name: str, x: Interval, y: Interval) -> Interval:
 
 @rule(*COMPARISONS)
 def _comparison(call: Call, x: Interval, y: Interval) -> Interval:
-    """Of elements of one pool, such as a maximum and what it is the maximum of, it is known which are the same."""
+    """Elements of one pool, such as a maximum and its operands, are known to be equal or not."""
     found, same = _compare(call.op.name, x, y), x.is_same(y)
     if same is None:
         return found
@@ -358,7 +358,7 @@ def _extreme_of_two(call: Call, x: Interval, y: Interval) -> Interval:
 
 @rule("max", "min", "segment_max", "segment_min", "scatter_max", "scatter_min", "max_pool")
 def _extreme(call: Call, *xs: Interval) -> Interval:
-    """It rises along each element, and gives one of them."""
+    """Monotone in each element, and selects one of them."""
     floating = [x for x in xs if x.lo.dtype.kind == "f"]
     pool = floating[0].pool if len(floating) == 1 else None
     return Interval(call.kernel(*_ends(xs, "lo")), call.kernel(*_ends(xs, "hi")), pool)
@@ -373,7 +373,7 @@ def _position(call: Call, x: Interval, *others: Interval) -> Interval:
 
 @rule("top_k")
 def _top_k(call: Call, x: Interval) -> Enclosures:
-    """Sorted lower ends and sorted upper ends enclose the sorted numbers."""
+    """The sorted lower ends and sorted upper ends enclose the sorted elements."""
     if not x.is_ordered():
         raise UndecidedError
     (low, positions), (high, _) = call.kernel(x.lo), call.kernel(x.hi)
@@ -382,7 +382,7 @@ def _top_k(call: Call, x: Interval) -> Enclosures:
 
 @rule("max_unpool", "max_pick")
 def _by_position(call: Call, z: Interval, x: Interval, top: Interval) -> Interval:
-    """Linear in z, at positions that the maxima of x decide."""
+    """Linear in z, at positions that the maxima of x determine."""
     if not x.is_ordered():
         raise UndecidedError
     return _sums(call, z, x.lo, numpy_namespace.max_pool(x.lo, **call.attrs))
@@ -408,7 +408,7 @@ def _scattered(call: Call, x: Interval, indices: Interval) -> Interval:
 
 
 def _sums(call: Call, x: Interval, *rest: Array) -> Interval:
-    """Sums of elements with positive weights: each end of the result is the sum of ends, within n roundings."""
+    """Sums of elements with positive weights: each end of the result is the sum of ends, up to n roundings."""
     slack = (x.size + 2) * EPS * call.kernel(x.magnitude, *rest) + TINY * x.size
     return outward(call.kernel(x.lo, *rest) - slack, call.kernel(x.hi, *rest) + slack)
 
@@ -440,7 +440,7 @@ def _products(call: Call, x: Interval) -> Interval:
 
 
 def _running(x: Interval, exclusive: bool) -> list[Interval]:
-    """The products of the first rows, the first two, and so on; exclusive: without the last of each."""
+    """The products of the first row, the first two, and so on; exclusive: without the last of each."""
     total = as_interval(np.ones(x.shape[1:]))
     steps = []
     for lo, hi in zip(x.lo, x.hi, strict=True):
@@ -453,7 +453,7 @@ def _running(x: Interval, exclusive: bool) -> list[Interval]:
 # -- sums of products ------------------------------------------------------------------------------------------------
 @rule("matmul", "einsum", "conv", "conv_input_grad", "conv_filter_grad")
 def _product(call: Call, *xs: Interval) -> Interval:
-    """Linear in each operand, with weights 0 and 1: middles give the middle, radii times magnitudes the radius."""
+    """Linear in each operand, with weights 0 and 1: midpoints give the midpoint, radii times magnitudes the radius."""
     middles, radii = [x.middle for x in xs], [x.radius for x in xs]
     if not all(np.isfinite(r).all() for r in radii):
         return unknown(call.outputs[0].shape)
@@ -464,14 +464,14 @@ def _product(call: Call, *xs: Interval) -> Interval:
     return around(call.kernel(*middles), (1 + slack) * moved + slack * call.kernel(*sizes) + TINY * terms)
 
 
-# -- composed --------------------------------------------------------------------------------------------------------
+# -- compositions ----------------------------------------------------------------------------------------------------
 @rule("logsumexp")
 def _logsumexp(call: Call, x: Interval) -> Interval:
     return _log_of_sum(x, call.attrs["axis"], call.attrs.get("keepdims", False))
 
 
 def _log_of_sum(x: Interval, axis: Any, keepdims: bool) -> Interval:
-    """It rises along each element."""
+    """Monotone in each element."""
     lo, hi = (numpy_namespace.logsumexp(a, axis=axis, keepdims=keepdims) for a in (x.lo, x.hi))
     size = np.max(x.magnitude, axis=tuple(axis), keepdims=keepdims, initial=0)
     slack = EPS * (math.prod(x.shape[i] for i in axis) + 16 + 4 * np.maximum(np.maximum(np.abs(lo), np.abs(hi)), size))
@@ -525,20 +525,20 @@ def _standardize(call: Call, x: Interval) -> Enclosures:
 # -- estimates -------------------------------------------------------------------------------------------------------
 PROBES = 4
 STEP = 2.0**-26
-"""Relative steps to points nearby: large beside roundings in double precision, small beside everything else."""
+"""The relative distance of nearby points: large compared with rounding, small compared with everything else."""
 
 MARGIN = 8.0
-"""By how much an estimated error is taken to be larger than what probes show."""
+"""The factor by which an estimated error is assumed to exceed what probes show."""
 
 
 def estimated(call: Call) -> Enclosures:
-    """The kernel in double precision, and how much it magnifies relative errors at a few points nearby."""
+    """The kernel in double precision, and its magnification of relative errors at a few nearby points."""
     centers = [_center(x, array) for x, array in zip(call.inputs, call.arrays, strict=True)]
     try:
         found = _kernel_results(call, centers)
         moving = list(zip(centers, call.varies, strict=True))
         moved = [_kernel_results(call, [_probed(c, k) if v else c for c, v in moving]) for k in range(PROBES)]
-    except Exception as error:  # a kernel may refuse other dtypes, and programs have none
+    except Exception as error:  # a kernel may reject other dtypes, and programs have none
         if is_interrupt(error):
             raise
         return tuple(unknown(array.shape) for array in call.outputs)
@@ -564,14 +564,14 @@ def _center(x: Interval, array: Array) -> Array:
 
 
 def _relative(x: Interval) -> float:
-    """The largest radius beside the largest number: elements near 0 have no relative error of their own."""
+    """The largest radius relative to the largest number: elements near 0 have no relative error of their own."""
     size = float(np.max(np.abs(x.middle), initial=0))
     radius = float(np.max(x.radius, initial=0))
     return radius / size if size else radius
 
 
 def _probed(x: Array, probe: int) -> Array:
-    """A point nearby."""
+    """A nearby point."""
     if x.dtype.kind != "f":
         return x
     signs = np.random.default_rng(probe).choice([-1.0, 1.0], x.shape)

@@ -1,8 +1,8 @@
 """Intervals of real numbers, in double precision and rounded outward.
 
-An interval holds for each element two numbers between which the exact value lies. Every operation returns an interval
-that contains all results for all numbers in its operands: NumPy rounds to nearest, so each end is moved by more than
-that error can be. An end that is not known is infinite.
+For each element, an interval has two numbers that enclose the exact value. Every operation returns an interval that
+contains the results for all numbers in its operands: NumPy rounds to nearest, so each end is moved by more than the
+possible error. Unknown ends are infinite.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 from gradtape._src.arrays.half import is_half
 
 EPS = 2.0**-52
-"""The distance from 1 to the next number in double precision: at least twice the error of a rounding, relatively."""
+"""The distance from 1 to the next number in double precision: at least twice the relative error of a rounding."""
 
 TINY = 2.0**-1074
-"""The smallest number: an absolute error of results so small that they have fewer digits."""
+"""The smallest number: the absolute error of results so small that they have fewer digits."""
 
 Array = np.ndarray
 
 
 class Interval:
-    """Lower and upper ends, element by element; integers and truth values have ends of their own dtype.
+    """Lower and upper ends of each element; those of integers and booleans have the dtype of the elements.
 
-    `pool` is the interval whose elements these are, where an op only moved or selected elements: two elements of one
-    pool can be told apart although their intervals were written twice.
+    `pool` is the interval that the elements come from, if an op only moved or selected them: two elements of one pool
+    can be recognised as the same.
     """
 
     __slots__ = ("_is_ordered", "_pool", "hi", "lo")
@@ -39,7 +39,7 @@ class Interval:
 
     @property
     def pool(self) -> Interval:
-        """Where the elements come from: another interval, or this one."""
+        """The interval that the elements come from: another one, or this one."""
         return self._pool or self
 
     @property
@@ -49,7 +49,7 @@ class Interval:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return int(self.lo.size)
 
     @property
@@ -59,22 +59,22 @@ class Interval:
 
     @property
     def middle(self) -> Array:
-        """A number inside; 0 where an end is infinite."""
+        """The midpoint; 0 if an end is infinite."""
         middle = self.lo + 0.5 * (self.hi - self.lo)
         return np.where(np.isfinite(middle), middle, 0.0)
 
     @property
     def radius(self) -> Array:
-        """How far an end is from the middle, rounded up."""
+        """The distance of the ends from the midpoint, rounded up."""
         middle = self.middle
         return _up(np.maximum(self.hi - middle, middle - self.lo))
 
     def is_point(self) -> bool:
-        """Whether every element is one number."""
+        """Whether every element is a single number."""
         return bool(np.array_equal(self.lo, self.hi))
 
     def is_ordered(self) -> bool:
-        """Whether it is known of any two elements which is larger, or that they are one number."""
+        """Whether any two elements are known to be equal or in a certain order."""
         if self._is_ordered is None:
             lo, hi = self.lo.ravel(), self.hi.ravel()
             order = np.argsort(lo, kind="stable")
@@ -84,16 +84,16 @@ class Interval:
         return self._is_ordered
 
     def is_same(self, other: Interval) -> Array | None:
-        """Where both are the same element of one pool; None if that cannot be told."""
+        """Where both are the same element of one pool; None if that is unknown."""
         if self.pool is not other.pool or not self.pool.is_ordered():
             return None
         return np.asarray((self.lo == other.lo) & (self.hi == other.hi))
 
     def distance(self, value: Array) -> Array:
-        """How far a computed value can be from the exact one, rounded up; infinite where it is not known."""
+        """The largest possible error of a computed value, rounded up; infinite if it is unknown."""
         value = np.asarray(value, np.float64)
         far = np.maximum(np.abs(value - self.lo), np.abs(value - self.hi))
-        same = (self.lo == value) & (self.hi == value)  # infinities, too
+        same = (self.lo == value) & (self.hi == value)  # including infinities
         return np.where(same, 0.0, np.where(np.isnan(far), np.inf, _up(far)))
 
     # -- arithmetic --------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class Interval:
         ends = [a * b for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
         lo, hi = _extremes(ends)
         found = outward(lo, hi)
-        exact = (_is_unit(self) | _is_unit(other)) & ~np.isnan(lo)  # 0 times an infinite end is not known
+        exact = (_is_unit(self) | _is_unit(other)) & ~np.isnan(lo)  # 0 times an infinite end is unknown
         return Interval(np.where(exact, lo, found.lo), np.where(exact, hi, found.hi))
 
     def __truediv__(self, other: Any) -> Interval:
@@ -135,12 +135,12 @@ class Interval:
         return as_interval(other) / self
 
     def clipped(self, lo: float, hi: float) -> Interval:
-        """The part between two numbers, where the exact value is known to be."""
+        """The intersection with an interval that is known to contain the exact value."""
         return Interval(np.clip(self.lo, lo, hi), np.clip(self.hi, lo, hi))
 
 
 def as_interval(value: Any) -> Interval:
-    """A number or an array as an interval without width; floating ones in double precision."""
+    """A number or an array as an interval of width 0; floating-point ones in double precision."""
     if isinstance(value, Interval):
         return value
     array = np.asarray(value)
@@ -150,24 +150,24 @@ def as_interval(value: Any) -> Interval:
 
 
 def outward(lo: Any, hi: Any, ulps: float = 1.0) -> Interval:
-    """An interval around two computed ends that are exact to so many units in the last place."""
+    """An interval around two computed ends, which are accurate to this number of units in the last place."""
     scale, tiny = (ulps + 1) * EPS, (ulps + 1) * TINY
     low, high = lo - (scale * np.abs(lo) + tiny), hi + (scale * np.abs(hi) + tiny)
     return Interval(np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
 
 
 def around(middle: Any, radius: Any) -> Interval:
-    """An interval by its middle and its radius."""
+    """An interval with this midpoint and radius."""
     return outward(middle - radius, middle + radius)
 
 
 def hull(x: Interval, y: Interval) -> Interval:
-    """The smallest interval with both in it."""
+    """The smallest interval that contains both."""
     return Interval(np.minimum(x.lo, y.lo), np.maximum(x.hi, y.hi))
 
 
 def choose(condition: Interval, x: Interval, y: Interval) -> Interval:
-    """x where the condition is true, y where it is false, and both where it is not known."""
+    """x where the condition is true, y where it is false, and both where it is unknown."""
     both = hull(x, y)
     lo = np.where(condition.lo, x.lo, np.where(condition.hi, both.lo, y.lo))
     hi = np.where(condition.lo, x.hi, np.where(condition.hi, both.hi, y.hi))
@@ -175,7 +175,7 @@ def choose(condition: Interval, x: Interval, y: Interval) -> Interval:
 
 
 def unknown(shape: tuple[int, ...]) -> Interval:
-    """All numbers."""
+    """The interval of all numbers."""
     return Interval(np.full(shape, -np.inf), np.full(shape, np.inf))
 
 
@@ -188,10 +188,10 @@ def monotone(
     bounds: tuple[float, float] = (-np.inf, np.inf),
     ulps: float = 4.0,
 ) -> Interval:
-    """A function that rises or falls all along its domain, and whose kernel is exact to so many `ulps`.
+    """A function that is monotone on its domain, and whose kernel is accurate to `ulps` units in the last place.
 
-    What lies outside of the domain has no value: an interval that reaches out of it is cut, and one that has no part in
-    it is unknown.
+    There are no values outside of the domain: an interval that extends beyond it is cut, and the result for one without
+    a part in it is unknown.
     """
     ends = [f(np.clip(end, *domain)) for end in (x.lo, x.hi)]
     lo, hi = ends if rising else ends[::-1]
@@ -201,14 +201,14 @@ def monotone(
 
 
 def _extremes(ends: list[Array]) -> tuple[Array, Array]:
-    """The smallest and the largest; NaN where one is NaN."""
+    """The smallest and the largest; NaN if one is NaN."""
     first, second, third, fourth = ends
     lo = np.minimum(np.minimum(first, second), np.minimum(third, fourth))
     return lo, np.maximum(np.maximum(first, second), np.maximum(third, fourth))
 
 
 def _sum(x: Array, y: Array, direction: float) -> Array:
-    """x + y, moved if it was rounded the other way; the error of the sum of two numbers is a number itself."""
+    """x + y, rounded in a direction; the rounding error of a sum of two numbers is a number itself."""
     total = x + y
     part = total - x
     error = (x - (total - part)) + (y - part)
@@ -219,7 +219,7 @@ def _sum(x: Array, y: Array, direction: float) -> Array:
 
 
 def _is_unit(x: Interval) -> Array:
-    """Whether it is a number that multiplies exactly: 0, 1 or -1."""
+    """Whether it is a number whose products are exact: 0, 1 or -1."""
     return np.asarray((x.lo == x.hi) & ((x.lo == 0) | (np.abs(x.lo) == 1)))
 
 

@@ -1,4 +1,4 @@
-"""A certificate as a picture: how many digits are certain after each op, forward and backward."""
+"""A certificate as a picture: the number of certain digits after each op, forward and backward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MOST_DIGITS = 16.0
 NAMED = 3
-"""How many of the largest losses are named."""
+"""The number of largest losses that are named."""
 
 _COLORS = {False: "#4477aa", True: "#cc6677"}
 
