@@ -326,7 +326,7 @@ def _tasks_per_node(given: Any, nodes: int) -> Sequence[int]:
 
 
 def expand_hostlist(text: str) -> list[str]:
-    """The hosts of SLURM's short form.
+    """Expand SLURM's abbreviated list of hosts.
 
     >>> expand_hostlist("n[1-2,05],login")
     ['n1', 'n2', 'n05', 'login']

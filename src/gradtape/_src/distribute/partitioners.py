@@ -39,7 +39,7 @@ def _along(sizes: list[int], axis: int, parts: int) -> list[int]:
 
 
 class FixedShardsPartitioner(Partitioner):
-    """As many parts as it is given, and at most one for each row.
+    """Divide into a fixed number of parts, at most one for each row.
 
     >>> import gradtape as tf
     >>> partitioner = tf.distribute.experimental.partitioners.FixedShardsPartitioner(num_shards=2)
@@ -56,7 +56,7 @@ class FixedShardsPartitioner(Partitioner):
 
 
 class MinSizePartitioner(Partitioner):
-    """As many parts as possible that have a number of bytes at least.
+    """Divide into as many parts as possible with at least `min_shard_bytes` bytes.
 
     >>> import gradtape as tf
     >>> partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(min_shard_bytes=4, max_shards=2)
@@ -75,7 +75,7 @@ class MinSizePartitioner(Partitioner):
 
 
 class MaxSizePartitioner(Partitioner):
-    """As few parts as possible that have a number of bytes at most.
+    """Divide into as few parts as possible with at most `max_shard_bytes` bytes.
 
     >>> import gradtape as tf
     >>> partitioner = tf.distribute.experimental.partitioners.MaxSizePartitioner(max_shard_bytes=4)

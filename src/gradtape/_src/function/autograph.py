@@ -46,7 +46,7 @@ def is_available() -> bool:
 
 
 def do_not_convert(func: Callable[..., Any] | None = None) -> Any:
-    """Leave a function's control flow as it is, and that of all it calls.
+    """Do not convert the control flow of a function, and of the functions that it calls.
 
     >>> import gradtape as tf
     >>> @tf.autograph.experimental.do_not_convert
@@ -74,7 +74,7 @@ def set_loop_options(
     maximum_iterations: Any = None,
     shape_invariants: Any = None,
 ) -> None:
-    """Options of the loop whose first statement this is: how often it may go round, which shapes may change.
+    """Set options of a loop, as its first statement: the maximum number of iterations, and shapes that may change.
 
     >>> import gradtape as tf
     >>> @tf.function

@@ -480,8 +480,8 @@ def function(
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Compile a Python function into one program: on NumPy immediately and, with the extra `xla`, by XLA where that is
-    faster.
+    """Compile a Python function into one program, which runs on NumPy and, with the extra `xla`, on XLA once that is
+    compiled and faster.
 
     The Python code runs once for each combination of shapes, dtypes and Python values; after that, the compiled program
     runs. Tapes can be inside, outside, or both. For dimensions that `input_signature` declares as None, or with

@@ -39,7 +39,7 @@ def can_compile() -> bool:
 
 
 def set_jit(enabled: Any) -> None:
-    """Choose what runs functions that do not say `jit_compile`: XLA (True), NumPy (False), or the faster one ("auto").
+    """Choose the executor of functions without `jit_compile`: XLA (True), NumPy (False), or the faster one ("auto").
 
     "auto", the default, runs the first calls of a function on NumPy while XLA compiles it, and then measures both. It
     applies to functions that are traced from now on. The environment variable GRADTAPE_JIT sets the default of a
@@ -55,7 +55,7 @@ def set_jit(enabled: Any) -> None:
 
 
 def get_jit() -> str:
-    """What `set_jit` chose: "autoclustering" for XLA, "" for NumPy, or "auto"."""
+    """Return the choice of `set_jit`: "autoclustering" for XLA, "" for NumPy, or "auto"."""
     return _JIT[_jit[0]]
 
 
@@ -91,7 +91,7 @@ def is_op_determinism_enabled() -> bool:
 
 
 def disable_op_determinism() -> None:
-    """Undo `enable_op_determinism`: measured times decide again what runs functions."""
+    """Undo `enable_op_determinism`: measured times again choose the executor of functions."""
     if _deterministic[0] and _jit[0] == "xla":
         _jit[0] = os.environ.get("GRADTAPE_JIT", "auto")
     _deterministic[0] = False

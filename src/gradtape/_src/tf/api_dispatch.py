@@ -39,7 +39,7 @@ _BINARY = frozenset(
 
 
 def dispatch_for_api(api: Callable[..., Any], *signatures: dict[str, Any]) -> Callable[[Any], Any]:
-    """A decorator for what a function of the library does when arguments are of certain classes.
+    """Decorate the implementation of a library function for arguments of certain classes.
 
     Args:
       api: The function, such as `tf.concat`.
@@ -76,7 +76,7 @@ def _check_signature(api: Callable[..., Any], target: Callable[..., Any]) -> Non
 
 
 def dispatch_for_unary_elementwise_apis(x_type: Any) -> Callable[[Any], Any]:
-    """A decorator for what all elementwise functions of one tensor do with a class: `handler(api, x)`.
+    """Decorate the implementation of all elementwise functions of one tensor for a class: `handler(api, x)`.
 
     Args:
       x_type: The class.
@@ -93,7 +93,7 @@ def dispatch_for_unary_elementwise_apis(x_type: Any) -> Callable[[Any], Any]:
 
 
 def dispatch_for_binary_elementwise_apis(x_type: Any, y_type: Any) -> Callable[[Any], Any]:
-    """A decorator for what all elementwise functions of two tensors do with classes: `handler(api, x, y)`.
+    """Decorate the implementation of all elementwise functions of two tensors for classes: `handler(api, x, y)`.
 
     Args:
       x_type: The class of the first argument.
@@ -111,7 +111,7 @@ def dispatch_for_binary_elementwise_apis(x_type: Any, y_type: Any) -> Callable[[
 
 
 def dispatch_for_binary_elementwise_assert_apis(x_type: Any, y_type: Any) -> Callable[[Any], Any]:
-    """A decorator for what assertions about two tensors do with classes: `handler(assert_func, x, y)`.
+    """Decorate the implementation of assertions about two tensors for classes: `handler(assert_func, x, y)`.
 
     Args:
       x_type: The class of the first argument.
@@ -129,7 +129,7 @@ def _registering(table: list[Any], kinds: tuple[Any, ...]) -> Callable[[Any], An
 
 
 def unregister_dispatch_for(dispatch_target: Callable[..., Any]) -> None:
-    """Forget what one of the decorators registered.
+    """Unregister a function that one of the decorators has registered.
 
     Args:
       dispatch_target: The decorated function.

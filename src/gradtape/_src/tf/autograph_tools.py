@@ -13,7 +13,7 @@ __all__ = ["set_verbosity", "to_code", "to_graph", "trace"]
 
 
 def to_graph(entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: Any = None) -> Any:
-    """A function whose `if`, `while` and `for` over tensors are ops of a program, as `tf.function` converts it.
+    """Return a function whose `if`, `while` and `for` over tensors are ops of a program, converted as by `tf.function`.
 
     >>> import gradtape as tf
     >>> tf.autograph.to_graph(lambda x: x + 1)(2)
@@ -40,7 +40,7 @@ def trace(*args: Any) -> None:
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """How much AutoGraph says of what it does; gradtape's says nothing below a warning.
+    """Set the verbosity of AutoGraph; gradtape's logs only warnings.
 
     >>> import gradtape as tf
     >>> tf.autograph.set_verbosity(0)

@@ -50,7 +50,7 @@ def get_variable(
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Variable:
-    """A variable, by default with Glorot's uniform initial value. Eager code never reuses one by its name; in a graph
+    """Create a variable, by default with Glorot's uniform initializer. Eager code never reuses one by name; in a graph
     the open `variable_scope` says whether the name stands for a new one.
 
     >>> get_variable("w", initializer=[1.0, 2.0]).name
@@ -107,7 +107,7 @@ def _initial_value(name: str, shape: Any, dtype: Any, initializer: Any) -> Any:
 
 
 class variable_scope(settings):
-    """A prefix for the names of variables made by `get_variable`; in a graph also the options of these variables.
+    """Set a prefix for the names of variables created by `get_variable`; in a graph, also options of these variables.
 
     Args:
       name_or_scope: A name, or a scope that a `with` block returned in a graph.

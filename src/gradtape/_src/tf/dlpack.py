@@ -16,7 +16,7 @@ _CPU = (1, 0)
 
 
 def to_dlpack(tf_tensor: Any) -> Any:
-    """A tensor as a DLPack capsule, which another library reads once.
+    """Convert a tensor to a DLPack capsule, which another library can read once.
 
     Args:
       tf_tensor: A tensor in host memory.
@@ -36,7 +36,7 @@ def to_dlpack(tf_tensor: Any) -> Any:
 
 
 def from_dlpack(dlcapsule: Any) -> Tensor:
-    """A tensor over the memory of a DLPack capsule, or of an array that makes one.
+    """Create a tensor that shares the memory of a DLPack capsule, or of an array that exports one.
 
     Args:
       dlcapsule: A capsule of `to_dlpack` or of another library, or an object with `__dlpack__`.

@@ -118,7 +118,7 @@ class LinearOperatorIdentity(_Sized):
     """The identity.
 
     Args:
-      num_rows: How many rows and columns it has.
+      num_rows: The number of rows and columns.
       batch_shape: The shape of a batch of them.
       dtype: The type of the elements.
       is_non_singular: See `LinearOperator`.
@@ -170,7 +170,7 @@ class LinearOperatorScaledIdentity(_Sized):
     """A multiple of the identity.
 
     Args:
-      num_rows: How many rows and columns it has.
+      num_rows: The number of rows and columns.
       multiplier: The number, or a batch of them.
       is_non_singular: See `LinearOperator`.
       is_self_adjoint: See `LinearOperator`.
@@ -239,8 +239,8 @@ class LinearOperatorZeros(_Sized):
     """A matrix of zeros.
 
     Args:
-      num_rows: How many rows it has.
-      num_columns: How many columns it has; as many as rows if None.
+      num_rows: The number of rows.
+      num_columns: The number of columns; that of rows if None.
       batch_shape: The shape of a batch of them.
       dtype: The type of the elements.
       is_non_singular: False.

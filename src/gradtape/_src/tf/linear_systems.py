@@ -397,7 +397,7 @@ def conjugate_gradient(
     max_iter: int = 20,
     name: str = "conjugate_gradient",
 ) -> CGState:
-    """The solution of A x = rhs for a self-adjoint, positive definite A that is only ever multiplied with.
+    """Solve A x = rhs for a self-adjoint, positive definite A, using only products with A.
 
     `operator` is a matrix, or an object with a method `matvec` (and, if it has them, `is_self_adjoint` and
     `is_positive_definite` that are true). It ends when the residual is down to `tol` times the right side, or after

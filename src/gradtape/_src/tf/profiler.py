@@ -13,7 +13,7 @@ __all__ = ["Profile", "ProfilerOptions", "Trace", "start", "stop"]
 
 
 class ProfilerOptions(NamedTuple):
-    """What a profile has: how much of the host, of Python's calls and of the device, and when it begins.
+    """Options of a profile: the detail of host, Python and device events, and when it begins.
 
     >>> ProfilerOptions(host_tracer_level=2, python_tracer_level=1).python_tracer_level
     1

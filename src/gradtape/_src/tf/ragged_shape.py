@@ -21,7 +21,8 @@ from gradtape._src.tf.array import fill_with, reshape
 
 
 class DynamicRaggedShape:
-    """The shape of a ragged tensor: what `tf.shape` returns, and `tf.zeros`, `tf.broadcast_to` and `tf.reshape` take.
+    """The shape of a ragged tensor, which `tf.shape` returns, and `tf.zeros`, `tf.broadcast_to` and `tf.reshape`
+    accept.
 
     >>> import gradtape as tf
     >>> tf.shape(tf.ragged.constant([[1, 2], [], [3]]))

@@ -10,7 +10,7 @@ from gradtape._src.shape import TensorShape
 
 @dataclass(frozen=True)
 class VariableSpec:
-    """What a function was traced for in the place of a variable; arguments that are one variable share an `alias_id`.
+    """The specification of a variable among the arguments; arguments that are the same variable share an `alias_id`.
 
     >>> VariableSpec(TensorShape([2]), float32, True, 0)
     VariableSpec(shape=(2,), dtype=tf.float32, trainable=True, alias_id=0)
