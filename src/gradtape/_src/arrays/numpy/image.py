@@ -1,7 +1,7 @@
-"""Resizing: a linear map of one axis, given by a few weighted neighbours for every position of the result.
+"""Resizing: a linear map along one axis, from a few weighted neighbors for every position of the result.
 
-Positions and weights are computed as TensorFlow's kernels do, in single precision: half-pixel centres, kernels that are
-widened when shrinking with antialiasing, a table of 1024 steps for the plain bicubic.
+Positions and weights are computed in single precision like in TensorFlow's kernels: half-pixel centers, kernels that
+are widened for shrinking with antialiasing, a table of 1024 steps for plain bicubic interpolation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 Array = Any
 _f = np.float32
-_TINY = 1000 * float(np.finfo(np.float32).tiny)  # totals below this are not divided by
+_TINY = 1000 * float(np.finfo(np.float32).tiny)  # weights are not divided by totals below this
 
 
 # -- kernels: radius and weight at a distance ------------------------------------------------------------------------
@@ -57,7 +57,7 @@ _KERNELS: dict[str, tuple[float, Callable[[Array], Array]]] = {
 }
 
 
-# -- taps: for every position of the result, where to look and with which weight -------------------------------------
+# -- taps: the source positions and weights for every position of the result -----------------------------------------
 @lru_cache(maxsize=64)
 def taps(size: int, wanted: int, method: str, antialias: bool) -> tuple[Array, Array]:
     """Indices and weights [wanted, taps] of a resize from `size` to `wanted`."""
@@ -84,7 +84,7 @@ def taps(size: int, wanted: int, method: str, antialias: bool) -> tuple[Array, A
 
 
 def _area_taps(size: int, step: Any, out: Array) -> tuple[Array, Array]:
-    """Every pixel of the source counts with the part of it that lies under the pixel of the result."""
+    """Every source pixel is weighted by the part of it that the result's pixel covers."""
     first, last = out * step, (out + 1) * step
     start, end = np.floor(first).astype(np.int64), np.ceil(last).astype(np.int64)
     at = start[:, None] + np.arange(int(np.max(end - start, initial=1)))
@@ -107,7 +107,7 @@ def _kernel_taps(size: int, wanted: int, method: str, antialias: bool, out: Arra
 
 
 def _table_taps(size: int, step: Any, out: Array) -> tuple[Array, Array]:
-    """Four cubic weights, at distances rounded to 1/1024; neighbours beyond the border have none."""
+    """Four cubic weights, at distances rounded to 1/1024; neighbors beyond the border have weight 0."""
     at = (out + _f(0.5)) * step - _f(0.5)
     floor = np.floor(at)
     part = np.rint((at - floor) * _f(1024)) / 1024
@@ -124,7 +124,7 @@ def _to_one(weights: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def taps_back(size: int, wanted: int, method: str, antialias: bool) -> tuple[Array, Array]:
-    """The taps of the transpose: which positions of the result each of `size` source positions went to."""
+    """The taps of the transpose: the result positions that each of `size` source positions contributes to."""
     index, weights = taps(size, wanted, method, antialias)
     used = weights != 0
     to = np.broadcast_to(np.arange(wanted)[:, None], index.shape)[used]
@@ -150,7 +150,7 @@ def weight_matrix(size: int, wanted: int, method: str, antialias: bool) -> Array
 
 # -- the map and its transpose ---------------------------------------------------------------------------------------
 def resample(x: Array, *, axis: int, size: int, method: str, antialias: bool = False) -> Array:
-    """One axis resized to `size`."""
+    """Resize one axis to `size`."""
     have = x.shape[axis]
     index, weights = taps(have, size, method, antialias)
     if method == "nearest":
@@ -163,7 +163,7 @@ def resample(x: Array, *, axis: int, size: int, method: str, antialias: bool = F
 
 
 def unsample(x: Array, *, axis: int, size: int, method: str, antialias: bool = False) -> Array:
-    """The transpose of `resample`: what each of `size` source positions gets back."""
+    """The transpose of `resample`, from the result to `size` source positions."""
     have = x.shape[axis]
     if x.dtype.itemsize < 4:
         return unsample(x.astype(_f), axis=axis, size=size, method=method, antialias=antialias).astype(x.dtype)
@@ -174,7 +174,7 @@ def unsample(x: Array, *, axis: int, size: int, method: str, antialias: bool = F
 
 
 def _weighed(x: Array, axis: int, index: Array, weights: Array) -> Array:
-    """One pass for each tap: what it points at, times its weight."""
+    """Sum over taps, one pass for each: the source elements times their weights."""
     expanded = (slice(None),) + (None,) * (x.ndim - axis - 1)
     weights = weights.astype(x.dtype)
     result = np.take(x, index[:, 0], axis)

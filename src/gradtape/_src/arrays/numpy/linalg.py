@@ -1,7 +1,7 @@
-"""Factorisations and solvers of stacks of matrices: the last two axes are a matrix, the others are batch.
+"""Factorisations and solvers for stacks of matrices: the last two axes are a matrix, the others are batch axes.
 
-LAPACK as NumPy ships it does the work where it can. What it lacks (triangular and tridiagonal systems, LU, functions
-of matrices) is written here in blocks, so that the time goes into matrix products.
+They use LAPACK where NumPy provides it. What it lacks (triangular and tridiagonal systems, LU, functions of matrices)
+is implemented here in blocks, so that most of the time is spent in matrix products.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gradtape._src.interrupts import float_errors_ignored
 
 Array = Any
 
-_BLOCK = 48  # below this size LAPACK's fixed cost outweighs what splitting a triangle saves
+_BLOCK = 48  # below this size LAPACK's overhead outweighs the savings of splitting a triangle
 
 
 # -- inverses and determinants ---------------------------------------------------------------------------------------
@@ -32,12 +32,12 @@ def inv(x: Array) -> Array:
 
 
 def _begins_with_nan(x: Array) -> bool:
-    """Whether the first pivot is nan, which TensorFlow takes for zero; with nan elsewhere the result is nan."""
+    """Whether the first pivot is nan, which TensorFlow treats as zero; nan elsewhere makes the result nan."""
     return bool(x.size and np.isnan(x[..., 0, 0]).any())
 
 
 def _which_singular(x: Array) -> str:
-    """Where in a stack of matrices the trouble is."""
+    """The position of the singular matrix in a stack, for messages."""
     if x.ndim == 2:
         return ""
     singular = np.argwhere(np.linalg.slogdet(x)[0] == 0)
@@ -46,7 +46,7 @@ def _which_singular(x: Array) -> str:
 
 # -- linear systems --------------------------------------------------------------------------------------------------
 def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
-    """The solution z of x z = y, or of x^H z = y."""
+    """Solve x z = y, or x^H z = y, for z."""
     try:
         result = np.linalg.solve(adjoint_of(np, x) if adjoint else x, y)
     except np.linalg.LinAlgError:
@@ -57,24 +57,24 @@ def solve(x: Array, y: Array, *, adjoint: bool = False) -> Array:
 
 
 def triangular_solve(x: Array, y: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
-    """The solution z of t z = y (or t^H z = y), where t is one triangle of x; the other one is not looked at."""
+    """Solve t z = y (or t^H z = y) for z, where t is one triangle of x; the other one is not read."""
     if adjoint:
         x, lower = adjoint_of(np, x), not lower
     if x.shape[-1] == 0 or y.shape[-1] == 0:
         return np.zeros((*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *y.shape[-2:]), y.dtype)
-    if lower:  # seen from the last row and column a lower triangle is an upper one
+    if lower:  # reversed in both axes, a lower triangle is an upper one
         return _solve_upper(x[..., ::-1, ::-1], y[..., ::-1, :])[..., ::-1, :]
     return _solve_upper(x, y)
 
 
 def _solve_upper(x: Array, y: Array) -> Array:
-    """Halves: the lower half of the unknowns first, then the upper ones without their share."""
+    """Recursion on halves: solve for the lower half of the unknowns, subtract it, then solve for the upper half."""
     n = x.shape[-1]
     if n <= _BLOCK:
-        # Elimination has nothing to do in an upper triangle: no row is swapped, and what runs is back substitution.
+        # LU of an upper triangle eliminates nothing: no row is swapped, and only back substitution runs.
         try:
             return np.linalg.solve(np.triu(x), y)
-        except np.linalg.LinAlgError:  # a zero on the diagonal: inf and nan, as TensorFlow gives
+        except np.linalg.LinAlgError:  # a zero on the diagonal: inf and nan, as in TensorFlow
             return _substitute_upper(x, y)
     half = n // 2
     bottom = _solve_upper(x[..., half:, half:], y[..., half:, :])
@@ -93,17 +93,17 @@ def _substitute_upper(x: Array, y: Array) -> Array:
 
 
 def tridiagonal_solve(x: Array, y: Array) -> Array:
-    """The solution of tridiagonal systems.
+    """Solve tridiagonal systems.
 
-    x [..., 3, n] holds the superdiagonal (its last element is not used), the diagonal, and the subdiagonal (its first
-    element is not used). Where the diagonal dominates no row needs to be swapped, and all rows are reduced together;
-    otherwise elimination goes row by row.
+    x [..., 3, n] contains the superdiagonal (without its last element), the diagonal, and the subdiagonal (without its
+    first element). If the diagonal dominates, no row has to be swapped, and all rows are reduced together; otherwise
+    elimination proceeds row by row.
     """
     n, columns = x.shape[-1], y.shape[-1]
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     count = math.prod(lead)
     bands = np.broadcast_to(x, (*lead, 3, n)).reshape(count, 3, n)
-    upper, main, lower = (bands[:, i].T[:, :, None] for i in range(3))  # [n, batch, 1]: one step touches one row
+    upper, main, lower = (bands[:, i].T[:, :, None] for i in range(3))  # [n, batch, 1]: each step accesses one row
     right = np.broadcast_to(y, (*lead, n, columns)).reshape(count, n, columns).transpose(1, 0, 2).copy()
     before, after = lower.copy(), upper.copy()
     before[:1], after[-1:] = 0, 0
@@ -116,9 +116,9 @@ def tridiagonal_solve(x: Array, y: Array) -> Array:
 
 
 def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
-    """Gauss with row swaps; what is above the diagonal grows to two elements."""
+    """Gaussian elimination with row swaps, after which there are two elements above the diagonal."""
     n = len(main)
-    rows = []  # of the upper triangle: diagonal and the two elements right of it
+    rows = []  # of the upper triangle: the diagonal and the two elements right of it
     with float_errors_ignored():
         if n:
             first, second, third = main[0], upper[0], np.zeros_like(main[0])
@@ -145,7 +145,7 @@ def _eliminate(lower: Array, main: Array, upper: Array, right: Array) -> Array:
 
 # -- factorisations --------------------------------------------------------------------------------------------------
 def cholesky(x: Array) -> Array:
-    """The lower triangular factor; only the lower triangle of x is read."""
+    """The lower triangular factor; reads only the lower triangle of x."""
     try:
         return np.linalg.cholesky(x)
     except np.linalg.LinAlgError:
@@ -157,14 +157,14 @@ def cholesky(x: Array) -> Array:
 
 
 def lu(x: Array) -> tuple[Array, Array]:
-    """Both triangles in one matrix, and the order of rows: the triangles' product is x[p]."""
+    """Both triangles in one matrix, and the permutation of rows: the triangles' product is x[p]."""
     n = x.shape[-1]
     if _begins_with_nan(x):
         raise errors.refused_value("Input is not invertible. It begins with nan.", "Lu")
     stack = np.array(x.reshape(-1, n, n)) if x.size else np.zeros((math.prod(x.shape[:-2]), n, n), x.dtype)
     order = np.tile(np.arange(n, dtype=np.int32), (len(stack), 1))
     every = np.arange(len(stack))
-    for start in range(0, n, 32):  # a panel of columns, then everything right of it by products of matrices
+    for start in range(0, n, 32):  # a panel of columns, then everything right of it by matrix products
         end = min(start + 32, n)
         for j in range(start, end):
             pivot = np.argmax(np.absolute(stack[:, j:, j]), axis=1) + j
@@ -188,7 +188,7 @@ def _swap_rows(stack: Array, every: Array, j: int, pivot: Array) -> None:
 
 
 def eigh(x: Array) -> tuple[Array, Array]:
-    """Eigenvalues (rising) and eigenvectors of Hermitian matrices; only the lower triangle of x is read."""
+    """Eigenvalues (ascending) and eigenvectors of Hermitian matrices; reads only the lower triangle of x."""
     if not np.all(np.isfinite(x)):
         lower, n = _without_nan(x), x.shape[-1]
         found = _row_by_row(np.linalg.eigh, lower, [((n,), x.real.dtype), ((n, n), x.dtype)])
@@ -204,7 +204,7 @@ def eigvalsh(x: Array) -> Array:
 
 
 def _without_nan(x: Array) -> Array:
-    """The lower triangles, in which nan is refused; a matrix with inf has eigenvalues that are nan."""
+    """The lower triangles; nan raises an error, and a matrix with inf has nan eigenvalues."""
     lower = np.tril(x)
     if np.isnan(lower).any():
         raise errors.refused_value(
@@ -215,7 +215,7 @@ def _without_nan(x: Array) -> Array:
 
 
 def eig(x: Array) -> tuple[Array, Array]:
-    """Complex eigenvalues and eigenvectors (of length 1), also of real matrices."""
+    """Complex eigenvalues and eigenvectors (of length 1), also for real matrices."""
     _check_spectrum(x, "Eigen", "Eig")
     values, vectors = np.linalg.eig(x)
     dtype = np.result_type(x.dtype, np.complex64)
@@ -235,10 +235,10 @@ def _check_spectrum(x: Array, kind: str, op: str) -> None:
 
 
 def svd(x: Array, *, full_matrices: bool = False) -> tuple[Array, Array, Array]:
-    """Singular values (falling), left and right singular vectors as columns."""
+    """Singular values (descending), left and right singular vectors as columns."""
     try:
         u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
-    except np.linalg.LinAlgError:  # a matrix with nan or inf in it: nan for that one, as TensorFlow gives
+    except np.linalg.LinAlgError:  # a matrix contains nan or inf: nan for that one, as in TensorFlow
         return _row_by_row(lambda a: svd(a, full_matrices=full_matrices), x, _svd_shapes(x, full_matrices))
     return s, u, adjoint_of(np, vh)
 
@@ -257,7 +257,7 @@ def svdvals(x: Array) -> Array:
 
 
 def _row_by_row(function: Any, x: Array, shapes: list[tuple[tuple[int, ...], Any]]) -> tuple[Array, ...]:
-    """Each matrix on its own, so that one that fails does not spoil the others; a failed one gives nan."""
+    """Apply a function to each matrix, so that a failing one does not affect the others; its result is nan."""
     results = tuple(np.full((*x.shape[:-2], *shape), np.nan, dtype) for shape, dtype in shapes)
     for index in np.ndindex(*x.shape[:-2]):
         if np.all(np.isfinite(x[index])):
@@ -327,7 +327,7 @@ def _pade_parts(x: Array, b: tuple[float, ...]) -> tuple[Array, Array]:
     """The odd and the even part of the polynomial with coefficients b."""
     eye = np.eye(x.shape[-1], dtype=x.dtype)
     x2 = np.matmul(x, x)
-    if len(b) == 14:  # two halves of degree 6, so that three powers are enough
+    if len(b) == 14:  # two halves of degree 6, so that three powers suffice
         x4 = np.matmul(x2, x2)
         x6 = np.matmul(x4, x2)
         odd = np.matmul(x6, b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * eye
@@ -342,17 +342,17 @@ def _pade_parts(x: Array, b: tuple[float, ...]) -> tuple[Array, Array]:
 
 
 def sqrtm(x: Array) -> Array:
-    """The principal square root; nan where a real matrix has no real one."""
+    """The principal square root; nan if a real matrix has no real one."""
     return _in_double(_sqrtm, x)
 
 
 def logm(x: Array) -> Array:
-    """The principal logarithm; nan where there is none."""
+    """The principal logarithm; nan if it does not exist."""
     return _in_double(_logm, x)
 
 
 def _in_double(function: Any, x: Array) -> Array:
-    """Iterations lose digits, so they run in double precision; matrices that are not finite give nan."""
+    """Run a function in double precision, because iterations lose digits; matrices that are not finite give nan."""
     if not x.size:
         return x.copy()
     wide = x.reshape(-1, *x.shape[-2:]).astype(np.result_type(x.dtype, np.float64), copy=False)
@@ -376,7 +376,7 @@ def _sqrtm(a: Array) -> Array:
 
 
 def _sqrtm_by_iteration(a: Array) -> Array | None:
-    """Denman and Beavers' iteration in its product form, scaled by determinants; None where it does not converge."""
+    """Denman and Beavers' iteration in product form, scaled by determinants; None if it does not converge."""
     n, eye = a.shape[-1], np.eye(a.shape[-1], dtype=a.dtype)
     m, root, far = a, a, True
     for _ in range(60):
@@ -400,7 +400,7 @@ def _sqrtm_by_iteration(a: Array) -> Array | None:
 
 
 def _sqrtm_by_eigenvectors(a: Array) -> Array:
-    """For singular matrices and complex ones with negative eigenvalues."""
+    """The square root of singular matrices, and of complex ones with negative eigenvalues."""
     try:
         values, vectors = np.linalg.eig(a)
         roots = np.sqrt(values.astype(np.complex128))
@@ -424,13 +424,13 @@ def _logm(a: Array) -> Array:
     if np.any(good):  # row form of vectors diag(log) vectors^-1
         scaled = vectors[good] * np.log(values[good].astype(a.dtype))[:, None, :]
         result[good] = np.swapaxes(np.linalg.solve(np.swapaxes(vectors[good], 1, 2), np.swapaxes(scaled, 1, 2)), 1, 2)
-    for i in np.flatnonzero(~good):  # eigenvectors that nearly coincide
+    for i in np.flatnonzero(~good):  # eigenvectors that almost coincide
         result[i] = _logm_by_roots(a[i])
     return result
 
 
 def _logm_by_roots(a: Array) -> Array:
-    """Square roots until the matrix is near 1, then the logarithm's Padé approximant as a sum of fractions."""
+    """Take square roots until the matrix is close to 1, then the Padé approximant of log as partial fractions."""
     eye, roots = np.eye(len(a), dtype=a.dtype), 0
     while np.max(np.sum(np.absolute(a - eye), axis=0)) > 0.25:
         if roots > 100 or not np.all(np.isfinite(a)):

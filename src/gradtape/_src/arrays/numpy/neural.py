@@ -1,11 +1,11 @@
 """Convolution, pooling and attention: views and BLAS calls.
 
-Images are [batch, *space, channels], filters [*window, channels of a group, out channels]; output channels stand group
-by group. `padding` has a pair for each axis of space. Loops go over the taps of a window, never over positions.
+Images are [batch, *space, channels], filters [*window, channels of a group, out channels]; output channels are ordered
+by group. `padding` has a pair for each spatial axis. Loops are over the taps of a window, never over positions.
 
-A convolution is a product of two matrices, one of which (the columns: every window written out) is made a piece at a
-time, so that it stays in cache. Where the runs of memory inside a window are short (few channels) the columns are
-written transposed, taps first: then the runs are the rows of an image (benchmark: cnn).
+A convolution is a product of two matrices, one of which (the columns: every window written out) is created in pieces,
+so that it stays in the cache. If the contiguous runs inside a window are short (few channels), the columns are
+transposed, taps first: then the runs are the rows of an image (benchmark: cnn).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Array = Any
 Sizes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
 
-_PIECE = 1 << 18  # elements of the columns at a time: more falls out of cache
+_PIECE = 1 << 18  # elements of the columns at a time, so that they fit into the cache
 _KEPT = 1 << 24  # bytes that a thread keeps for its next columns
-_SHORT = 16  # elements: below this a run costs more to begin than to copy
+_SHORT = 16  # elements: shorter runs are dominated by overhead
 
 
 def conv_sizes(sizes: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Sizes:
-    """How many positions a window has along each axis of space."""
+    """The number of positions of a window along each spatial axis."""
     return tuple(
         maximum((n + low + high - (k - 1) * d - 1) // s + 1, 0)
         for n, k, s, d, (low, high) in zip(sizes, window, strides, dilations, padding, strict=True)
@@ -81,7 +81,7 @@ def _taps(
 
 
 def _pieces(batch: int, out: Sizes, each: int) -> Iterator[tuple[slice, slice]]:
-    """Cut [batch, *out] into pieces whose columns (`each` elements a position) fit in cache."""
+    """Divide [batch, *out] into pieces whose columns (`each` elements per position) fit into the cache."""
     image = prod(out) * each
     if image <= _PIECE or not out:
         count = max(_PIECE // max(image, 1), 1)
@@ -96,14 +96,14 @@ def _pieces(batch: int, out: Sizes, each: int) -> Iterator[tuple[slice, slice]]:
 
 # -- convolution and its two transposes ------------------------------------------------------------------------------
 def _multiplications(x: Array, y: Array, **geometry: Any) -> int:
-    """About how many numbers one call of BLAS multiplies for a convolution: the columns of a piece, each filter."""
+    """The approximate number of multiplications in one call of BLAS for a convolution."""
     return int(min(_PIECE, 9 * x.size) * y.shape[-1])
 
 
 @in_float32
 @by_size(_multiplications)
 def conv(x: Array, y: Array, *, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1) -> Array:
-    """Slide the filters y over the images x."""
+    """Convolve the images x with the filters y."""
     window, depth, channels = y.shape[:-2], y.shape[-2], y.shape[-1]
     batch, sizes = x.shape[0], x.shape[1:-1]
     out = conv_sizes(sizes, window, strides, dilations, padding)
@@ -130,12 +130,12 @@ def conv(x: Array, y: Array, *, strides: Sizes, dilations: Sizes, padding: Pairs
 
 
 def _taps_first(window: Sizes, depth: int, dilations: Sizes) -> bool:
-    """Whether the runs inside a window are too short to copy one by one."""
+    """Whether the runs inside a window are too short to be copied one by one."""
     return prod(window) > 1 and (window[-1] if dilations[-1] == 1 else 1) * depth < _SHORT
 
 
 def _columns(view: Array, rank: int, taps_first: bool) -> Array:
-    """Windows [batch, *out, *window, depth] as a matrix [positions, taps * depth], good until the next call."""
+    """Windows [batch, *out, *window, depth] as a matrix [positions, taps * depth], valid until the next call."""
     positions, taps = prod(view.shape[: rank + 1]), prod(view.shape[rank + 1 :])
     if taps_first:
         view = view.transpose(*range(rank + 1, view.ndim), *range(rank + 1))
@@ -148,7 +148,7 @@ _scratch = threading.local()
 
 
 def _room(size: int, dtype: Any) -> Array:
-    """Memory of this thread's own that is used again and again: fresh pages cost more than filling them."""
+    """Memory of this thread that is reused: page faults of new memory cost more than filling it."""
     need = size * dtype.itemsize
     have = getattr(_scratch, "bytes", None)
     if have is None or have.size < need:
@@ -163,7 +163,7 @@ def _room(size: int, dtype: Any) -> Array:
 def conv_input_grad(
     z: Array, y: Array, *, shape: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
-    """The transpose of `conv` in x: z through the filters y, into images of `shape` (their axes of space)."""
+    """The transpose of `conv` in x: from outputs z through the filters y to images of `shape` (spatial sizes)."""
     window, depth, channels = y.shape[:-2], y.shape[-2], y.shape[-1]
     batch, out = z.shape[0], z.shape[1:-1]
     taps = list(_taps(shape, window, out, strides, dilations, padding))
@@ -173,7 +173,7 @@ def conv_input_grad(
         return _grouped_input(z, y, shape, taps, groups)
     if prod(window) == 1 and out == shape and not any(low for low, _ in padding):
         return np.dot(z.reshape(-1, channels), y.reshape(depth, channels).T).reshape(batch, *shape, depth)
-    if depth < _SHORT // 2:  # a product that gives few columns is slow: all taps in one, channels first
+    if depth < _SHORT // 2:  # products with few columns are slow: all taps in one product, channels first
         result = np.zeros((depth, batch, *shape), z.dtype)
         matrix = y.reshape(prod(window) * depth, channels)
         products = np.matmul(matrix, z.reshape(-1, channels).T).reshape(*window, depth, batch, *out)
@@ -195,7 +195,7 @@ def conv_input_grad(
 def conv_filter_grad(
     x: Array, z: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int = 1
 ) -> Array:
-    """The transpose of `conv` in y: how the images x and the outputs z go together, for each tap of a window."""
+    """The transpose of `conv` in y: correlate the images x with the outputs z, for each tap of a window."""
     batch, out, channels = x.shape[0], z.shape[1:-1], z.shape[-1]
     depth = x.shape[-1] // groups
     if groups > 1:
@@ -215,14 +215,14 @@ def conv_filter_grad(
     return result.reshape(*window, depth, channels)
 
 
-# -- groups: each has its own channels; one channel to a group needs no product of matrices --------------------------
+# -- groups: each has its own channels; with one channel per group there is no matrix product ------------------------
 def _by_group(x: Array, groups: int) -> Array:
-    """[..., groups * c] as [..., groups, c]."""
+    """Reshape [..., groups * c] to [..., groups, c]."""
     return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
 
 
 def _filters(y: Array, groups: int) -> Array:
-    """Filters [*window, c, groups * o] as one matrix [taps * c, o] for each group."""
+    """Reshape filters [*window, c, groups * o] to one matrix [taps * c, o] for each group."""
     split = np.moveaxis(_by_group(y, groups), -2, 0)
     return split.reshape(groups, -1, split.shape[-1])
 
@@ -263,7 +263,7 @@ def _grouped_filter(
     return np.moveaxis(result, 0, 1).reshape(*window, depth, z.shape[-1])
 
 
-# Depthwise: a tap is a product of numbers, not of matrices. With several filters to a channel, channels are repeated.
+# Depthwise: a tap is an elementwise product, not a matrix product. With several filters per channel, repeat channels.
 def _depthwise(x: Array, y: Array, out: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs, groups: int) -> Array:
     channels = y.shape[-1]
     if channels > groups:
@@ -287,10 +287,10 @@ def _depthwise_input(z: Array, y: Array, shape: Sizes, taps: Any, strides: Sizes
 
 
 def _add_products(result: Array, x: Array, y: Array, taps: Any, in_rows: bool) -> None:
-    """result[into] += x[source] * y[tap] for every tap, some images at a time so that they stay in cache.
+    """result[into] += x[source] * y[tap] for every tap, some images at a time so that they stay in the cache.
 
-    Where neighbours in a row stay neighbours (`in_rows`), a row with its channels is one run: the filter is repeated
-    along it, because a run of channels alone is too short.
+    If neighbors in a row remain neighbors (`in_rows`), a row with its channels is one contiguous run: the filter is
+    repeated along it, because a run of channels alone is too short.
     """
     filters = y.reshape(*y.shape[:-2], y.shape[-1])
     x = np.ascontiguousarray(x)
@@ -319,9 +319,9 @@ def _depthwise_filter(
     return result.reshape(*window, 1, channels)
 
 
-# -- windows written out ---------------------------------------------------------------------------------------------
+# -- windows as patches ----------------------------------------------------------------------------------------------
 def conv_patches(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    """Every window of the images: [batch, *out, *window, channels], zeros outside."""
+    """Every window of the images: [batch, *out, *window, channels], padded with zeros."""
     out = conv_sizes(x.shape[1:-1], window, strides, dilations, padding)
     return np.array(_windows(_padded(x, padding), window, out, strides, dilations), order="C")
 
@@ -330,7 +330,7 @@ def conv_patches(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, p
 def conv_patches_grad(
     x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
-    """The transpose of `conv_patches`: add windows into images of `shape` (their axes of space)."""
+    """The transpose of `conv_patches`: add windows to images of `shape` (spatial sizes)."""
     rank = len(window)
     result = np.zeros((x.shape[0], *shape, x.shape[-1]), x.dtype)
     for tap, positions, places in _taps(shape, window, x.shape[1 : 1 + rank], strides, dilations, padding):
@@ -341,12 +341,12 @@ def conv_patches_grad(
 # -- pooling ---------------------------------------------------------------------------------------------------------
 @in_float32
 def sum_pool(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    """The sum of every window, one axis of space at a time."""
+    """The sum of every window, computed one spatial axis at a time."""
     return _pool(np.add, 0, x, window, strides, dilations, padding)
 
 
 def max_pool(x: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    """The largest of every window, one axis of space at a time."""
+    """The maximum of every window, computed one spatial axis at a time."""
     return _pool(np.maximum, _lowest(x), x, window, strides, dilations, padding)
 
 
@@ -365,7 +365,7 @@ def _pool(ufunc: Any, start: Any, x: Array, window: Sizes, strides: Sizes, dilat
         for _, positions, places in _taps((n,), (k,), (m,), (s,), (d,), (pair,)):
             source, into = x[(*lead, *places)], (*lead, *positions)
             if result is None:
-                if positions[1] == slice(0, m) and k > 1:  # the first tap of every window: nothing to begin with
+                if positions[1] == slice(0, m) and k > 1:  # the first tap of every window initializes the result
                     result = source
                     continue
                 result = np.full((*x.shape[: axis + 1], m, *x.shape[axis + 2 :]), start, x.dtype)
@@ -380,7 +380,7 @@ def _pool(ufunc: Any, start: Any, x: Array, window: Sizes, strides: Sizes, dilat
 
 @in_float32
 def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    """The transpose of `sum_pool`: every window gives its number to all its places."""
+    """The transpose of `sum_pool`: the value of every window is added to all of its positions."""
     for axis, facts in enumerate(zip(shape, window, x.shape[1:-1], strides, dilations, padding, strict=True)):
         n, k, m, s, d, pair = facts
         if k == 1 and s == 1 and pair == (0, 0):
@@ -397,9 +397,9 @@ def sum_unpool(x: Array, *, shape: Sizes, window: Sizes, strides: Sizes, dilatio
 def max_unpool(
     z: Array, x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Array:
-    """Zeros like x with z added where each window of x has its first maximum (`top` holds the maxima).
+    """Zeros like x with z added where each window of x has its first maximum (`top` has the maxima).
 
-    z may have axes in front of those of x: rows that share the positions.
+    z may have leading axes before those of x: rows with the same positions.
     """
     lead = (slice(None),) * (z.ndim - x.ndim)
     shape = z.shape[: z.ndim - x.ndim] + x.shape
@@ -429,7 +429,7 @@ def max_pick(
 
 
 def max_position(x: Array, top: Array, *, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs) -> Array:
-    """Where each window of x has its first maximum, as an index into one image with its channels."""
+    """The position of the first maximum of each window of x, as an index into one image with its channels."""
     places_of = np.arange(prod(x.shape[1:]), dtype=np.int64).reshape(1, *x.shape[1:])
     result = np.zeros(top.shape, np.int64)
     for hit, positions, places in _first_hits(x, top, window, strides, dilations, padding):
@@ -440,7 +440,7 @@ def max_position(x: Array, top: Array, *, window: Sizes, strides: Sizes, dilatio
 def _first_hits(
     x: Array, top: Array, window: Sizes, strides: Sizes, dilations: Sizes, padding: Pairs
 ) -> Iterator[tuple[Array, tuple[slice, ...], tuple[slice, ...]]]:
-    """For each tap: which windows have their first maximum there."""
+    """For each tap, the windows whose first maximum is there."""
     free = np.ones(top.shape, bool)
     for _, positions, places in _taps(x.shape[1:-1], window, top.shape[1:-1], strides, dilations, padding):
         hit = x[places] == top[positions]
@@ -451,10 +451,10 @@ def _first_hits(
 
 # -- attention -------------------------------------------------------------------------------------------------------
 def attention(q: Array, k: Array, v: Array, mask: Array = None, *, scale: float, causal: bool) -> tuple[Array, Array]:
-    """softmax(q kᵀ scale + mask) v over the last two axes, and the logarithm of what the softmax divides by.
+    """softmax(q kᵀ scale + mask) v over the last two axes, and the logarithm of the softmax denominators.
 
-    A boolean mask says where to look; a position with nothing to look at sees zeros. The second result is what the
-    gradient needs to have the weights again, without keeping them.
+    A boolean mask selects the positions to attend to; a position without any returns zeros. From the second result, the
+    gradient recomputes the weights, which are not saved.
     """
     if q.dtype.char in HALF:
         out, total = attention(widened(q), widened(k), widened(v), widened(mask), scale=scale, causal=causal)
@@ -486,9 +486,9 @@ def attention_gradient(
     causal: bool,
     with_scores: bool = False,
 ) -> tuple[Array, ...]:
-    """The cotangents of q, k and v (and, if requested, the scores); `out` and `kept` are what `attention` gave.
+    """The cotangents of q, k and v (and, if requested, the scores); `out` and `kept` are the results of `attention`.
 
-    d may have axes in front of those of q: rows that share the weights.
+    d may have leading axes before those of q: rows that share the weights.
     """
     attrs: dict[str, Any] = {"scale": scale, "causal": causal, "with_scores": with_scores}
     if q.dtype.char in HALF:
@@ -499,7 +499,7 @@ def attention_gradient(
         weights = _scores(q, k, mask, scale, causal)
         weights -= kept[..., None]
         np.exp(weights, out=weights)
-        if mask is not None and mask.dtype.kind == "f":  # a large number in the mask swallows small ones in the sum
+        if mask is not None and mask.dtype.kind == "f":  # a large number in the mask absorbs small ones in the sum
             total = np.add.reduce(weights, axis=-1, keepdims=True)
             weights /= np.where(total == 0, total.dtype.type(1), total)
     scores = np.matmul(d, np.swapaxes(v, -1, -2))

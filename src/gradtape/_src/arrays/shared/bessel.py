@@ -1,4 +1,4 @@
-"""Bessel functions of whole order, in float64."""
+"""Bessel functions of integer order, in float64."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bessel_i1e(xp: Any, x: Array) -> Array:
 
 
 def _unscale(xp: Any, value: Array, x: Array) -> Array:
-    """A value times exp(|x|), in two halves: the product can be finite where the exponential is not."""
+    """A value times exp(|x|), in two factors: the product can be finite where the exponential overflows."""
     half = xp.exp(0.5 * xp.absolute(x))
     return xp.where(xp.isinf(x), xp.copysign(float("inf"), value), value * half * half)
 
@@ -70,7 +70,7 @@ def _power_series(xp: Any, x: Array, quarter: Array, order: int, terms: int) -> 
 
 @in_float64
 def bessel_in(xp: Any, x: Array, *, order: int, scaled: bool) -> Array:
-    """I of a whole order from 2 on: the power series near 0, the recurrence where it is stable."""
+    """I of integer order from 2 on: the power series near 0, the recurrence where it is stable."""
 
     def series(x: Array) -> Array:
         return xp.exp(-xp.absolute(x)) * _power_series(xp, x, x * x / 4, order, 60 + order)
@@ -156,7 +156,7 @@ def bessel_j1(xp: Any, x: Array) -> Array:
 
 @in_float64
 def bessel_jn(xp: Any, x: Array, *, order: int) -> Array:
-    """J of a whole order from 2 on: the power series near 0, the recurrence where it is stable."""
+    """J of integer order from 2 on: the power series near 0, the recurrence where it is stable."""
 
     def series(x: Array) -> Array:
         return _power_series(xp, x, -x * x / 4, order, 30 + 2 * order)

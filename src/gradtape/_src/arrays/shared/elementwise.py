@@ -1,4 +1,4 @@
-"""Activations, products and quotients that are 0 where a factor is, shifts of bits."""
+"""Activations, products and quotients that are 0 where a factor is 0, bit shifts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gradtape._src.arrays.shared.frames import Array, at_least_float32
 _FLOAT32 = np.dtype(np.float32)
 
 # -- activations -----------------------------------------------------------------------------------------------------
-# TensorFlow's gelu rounds one constant of each formula to float32 whatever the dtype; so do these, to be equal to it in
-# float64 as well. (With 1 and 0.044715 they would be exact.)
+# TensorFlow's gelu rounds one constant of each formula to float32 for all dtypes; so does this, to be equal in float64
+# as well. (With 1 and 0.044715 the results would be exact.)
 GELU_SCALE = sqrt(2) * float(np.float32(sqrt(0.5)))
 GELU_TANH = (sqrt(2 / pi), float(np.float32(0.044715)))
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -89,12 +89,12 @@ def xdivy(xp: Any, x: Array, y: Array) -> Array:
 
 # -- integers --------------------------------------------------------------------------------------------------------
 def floor_divide(xp: Any, x: Array, y: Array) -> Array:
-    """Towards minus infinity: of floating-point numbers the quotient rounded down, so that 1.0 // 0.1 is 10."""
+    """Round the quotient towards minus infinity; for floating-point numbers, too, so that 1.0 // 0.1 is 10."""
     return x // y if x.dtype.kind in "iu" else xp.floor(xp.divide(x, y))
 
 
 def shift_left(xp: Any, x: Array, y: Array) -> Array:
-    """Shift within the width of the dtype: TensorFlow counts any further place as the last one."""
+    """Shift within the width of the dtype: larger shifts are clipped, as in TensorFlow."""
     return xp.left_shift(x, xp.clip(y, 0, x.dtype.itemsize * 8 - 1))
 
 
@@ -104,7 +104,7 @@ def shift_right(xp: Any, x: Array, y: Array) -> Array:
 
 # -- parts of complex functions, for the engines' own kernels: `xp` is the library, numpy or jax.numpy -----------------
 def complex_rsqrt(xp: Any, x: Array, y: Array, size: Array) -> tuple[Array, Array]:
-    """The parts of 1 / sqrt(x + iy), as TensorFlow has it: on the branch cut -0j counts as +0j, at infinity it is 0."""
+    """The parts of 1 / sqrt(x + iy), as in TensorFlow: on the branch cut -0j is treated as +0j, at infinity it is 0."""
     root = xp.sqrt(0.5 * (xp.absolute(x) + size))
     large, small = root / size, y / (2 * root * size)
     right, infinite = x >= 0, xp.isinf(x) | xp.isinf(y)

@@ -21,7 +21,7 @@ from gradtape._src.arrays.shared.frames import (
 
 _HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 _DIGAMMA_ZERO = (1.4616321449683622, 9.549995429965697e-17)
-_NO_FRACTION = 2.0**52  # every number of this size is whole, so that all negative ones are poles
+_NO_FRACTION = 2.0**52  # all numbers of this size are integers, so that all negative ones are poles
 
 
 # -- gamma -----------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def zeta(xp: Any, s: Array, q: Array) -> Array:
         return _hurwitz(xp, s, q)
 
     def negative(s: Array, q: Array) -> Array:
-        """For whole s: the terms left of 0 are a sum of the same kind, read backwards."""
+        """For integer s: the terms left of 0 are a sum of the same kind in reverse."""
         below = xp.floor(q)
         part = xp.where(q == below, nan, q - below)  # in (0, 1)
         sign = xp.where(xp.fmod(s, 2) == 0, 1.0, -1.0)
@@ -166,7 +166,7 @@ def polygamma(xp: Any, n: Array, x: Array) -> Array:
         whole = xp.minimum(n, 171).astype(np.int64)
         size = xp.where(whole > 170, inf, xp.from_numpy(_factorials())[xp.minimum(whole, 170)])
         value = zeta(xp, n + 1, x)
-        return xp.where(whole % 2 == 1, 1.0, -1.0) * (size * value)  # of the largest orders NaN: infinity times 0
+        return xp.where(whole % 2 == 1, 1.0, -1.0) * (size * value)  # NaN for the largest orders: infinity times 0
 
     whole = (n == xp.floor(n)) & (n > 0)
     return xp.piecewise(n, [(n == 0, lambda n, x: digamma(xp, x)), (whole, higher)], x, idle=(1.0, 1.0))
@@ -175,14 +175,14 @@ def polygamma(xp: Any, n: Array, x: Array) -> Array:
 # -- the incomplete gamma functions ----------------------------------------------------------------------------------
 # A Taylor polynomial in the parameter a, lowest power first, is called a jet.
 _MANY = 100.0  # from this parameter on, integration is faster than a series and as exact
-_HUGE = 1e24  # from this parameter on, the normal distribution is as exact, and a step of float64 too coarse for more
+_HUGE = 1e24  # from here on the normal distribution is as accurate, and float64's resolution too coarse for more
 _TINY = 2.2250738585072014e-308  # below it numbers are denormal
 _IDLE = (4.0, 4.0)  # where the series and the fraction end soon
 _SERIES = [1 / (2 * k + 3) for k in range(17)]
 
 
 def _excess(xp: Any, u: Array, one_more: Array) -> Array:
-    """u - log(1 + u), without cancellation near 0; `one_more` is 1 + u, perhaps more exact than that sum."""
+    """u - log(1 + u), without cancellation near 0; `one_more` is 1 + u, possibly more accurate than that sum."""
 
     def near(u: Array, _: Array) -> Array:
         r = u / (2 + u)
@@ -248,7 +248,7 @@ def _coefficient(p: list[Array], q: list[Array], order: int) -> Array:
 
 
 def _lower_series(xp: Any, a: Array, x: Array, order: int) -> Array:
-    """A derivative with respect to a of P(a, x): the power series, each term a jet.
+    """A derivative of P(a, x) with respect to a: the power series, with a jet for each term.
 
     The density is that of gamma(a + 1), so that nothing is divided by a, which may be small.
     """
@@ -298,7 +298,7 @@ def _upper_fraction(xp: Any, a: Array, x: Array, order: int) -> Array:
         scale = 1 / now[1][0]  # convergents grow without limit
         before = [[t * scale for t in jet] for jet in before]
         now = [[t * scale for t in jet] for jet in now]
-        # What has converged is kept as it is: going on would only add rounding errors.
+        # Converged values are not updated: that would only add rounding errors.
         found = [xp.where(settled, v, t) for v, t in zip(value, _jet_quotient(*now), strict=True)]
         close = xp.absolute(found[order] - value[order]) <= 2e-16 * xp.absolute(found[order])
         return n, before, now, found, settled | close
@@ -355,8 +355,8 @@ def _upper_small(xp: Any, a: Array, x: Array) -> Array:
 
 
 def _igamma_regions(xp: Any, a: Array, x: Array) -> tuple[Array, ...]:
-    """Where P is below the smallest number, where Q is, where a is huge, both infinite, and the rest of a, x > 0."""
-    positive = (a >= _TINY) & (x > 0)  # less is 0 with few digits or none, and 0 has no limit
+    """Conditions: P underflows, Q underflows, a is huge, both are infinite, and the remaining a, x > 0."""
+    positive = (a >= _TINY) & (x > 0)  # smaller numbers have few digits or none, and 0 has no limit
     lost = positive & (a >= 50) & (x < 1e-8 * a)
     gone = positive & (x > 1e8 * xp.maximum(a, 1))
     infinite = positive & xp.isinf(a) & xp.isinf(x)
@@ -365,7 +365,7 @@ def _igamma_regions(xp: Any, a: Array, x: Array) -> tuple[Array, ...]:
 
 
 def _igamma_edges(xp: Any, a: Array, x: Array, upper: bool) -> tuple[Array, Pieces]:
-    """Where the general formulas hold, and the limits elsewhere."""
+    """Where the general formulas apply, and the limits elsewhere."""
     nothing, everything = (1.0, 0.0) if upper else (0.0, 1.0)
     lost, gone, huge, infinite, inside = _igamma_regions(xp, a, x)
     return inside, [

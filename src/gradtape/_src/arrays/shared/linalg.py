@@ -16,7 +16,7 @@ def det(xp: Any, x: Array) -> Array:
 
 
 def slogdet(xp: Any, x: Array) -> tuple[Array, Array]:
-    """Sign and logarithm of the absolute value, both of x's dtype as TensorFlow gives them."""
+    """Sign and logarithm of the absolute value, both with x's dtype as in TensorFlow."""
     sign, log = xp.library.linalg.slogdet(x)
     return xp.library.asarray(sign, dtype=x.dtype), xp.library.asarray(log, dtype=x.dtype)
 
@@ -27,7 +27,7 @@ def qr(xp: Any, x: Array, *, full_matrices: bool = False) -> tuple[Array, Array]
 
 
 def pinv(xp: Any, x: Array, *, rcond: Any) -> Array:
-    """The pseudo-inverse; singular values up to rcond times the largest count as 0."""
+    """The pseudo-inverse; singular values up to rcond times the largest are treated as 0."""
     s, u, v = xp.svd(x)
     if not s.size:
         return xp.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
@@ -44,7 +44,7 @@ def adjoint(xp: Any, x: Array) -> Array:
 
 
 def reduce_cyclically(xp: Any, lower: Array, main: Array, upper: Array, right: Array) -> Array:
-    """Solve tridiagonal systems: each step frees a row from its neighbours at a distance that doubles."""
+    """Solve tridiagonal systems by cyclic reduction: each step eliminates neighbors at a distance that doubles."""
     n, distance = len(main), 1
 
     def moved(x: Array, by: int, fill: int = 0) -> Array:
@@ -62,11 +62,11 @@ def reduce_cyclically(xp: Any, lower: Array, main: Array, upper: Array, right: A
 
 
 def of_eigenvalues(xp: Any, function: Callable[[Array], Array], a: Array) -> Array:
-    """A function of Hermitian matrices; nan for the matrices where it is not finite on the spectrum."""
+    """A function of Hermitian matrices; nan for matrices on whose spectrum it is not finite."""
     values, vectors = xp.linalg.eigh(a)
     largest = xp.max(xp.absolute(values), axis=-1, keepdims=True)
     noise = a.shape[-1] * np.finfo(np.float64).eps * largest
     values = xp.where(xp.absolute(values) <= noise, 0, values).astype(a.dtype)
-    found = function(values)  # of a negative number: nan where numbers are real
+    found = function(values)  # nan for negative real numbers
     result = xp.matmul(vectors * found[:, None, :], adjoint(xp, vectors))
     return xp.where(xp.isfinite(found).all(axis=-1)[:, None, None], result, nan)
