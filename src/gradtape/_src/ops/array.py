@@ -1,4 +1,4 @@
-"""Shaping: primitives that move numbers without changing them. All linear, each with its transpose."""
+"""Shaping: primitives that rearrange elements. All are linear, each with its transpose."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _keep_block_diagonal(name: str, keeps: Any) -> Any:
 def _move_block_diagonal(name: str, along_first: Any) -> Any:
     """The block-diagonal rule of a primitive of one tensor that moves positions and inserts zeros.
 
-    `along_first(x, **attrs)` gives what it does along the first axis as a function of an array [positions], or None
-    if it does more there than to move.
+    `along_first(x, **attrs)` returns its effect along the first axis as a function of an array [positions], or None if
+    it does more there than move positions.
     """
 
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
@@ -66,7 +66,7 @@ identity = linear(
     doc="The same numbers.",
 )
 
-transfer = linear(  # to another device; cotangents come back to the one it is from
+transfer = linear(  # to another device; cotangents are moved back
     "transfer",
     lambda g, xp, device, source: xp.transfer(g, device=source, source=device),
     tf_name="Identity",
@@ -88,7 +88,7 @@ astype = linear(
     names=("cast",),
     doc="The numbers in another floating or complex dtype.",
 )
-discrete_cast = primitive(  # a cast from or to integers or booleans: the end of every path
+discrete_cast = primitive(  # a cast from or to integers or booleans, where every path ends
     "discrete_cast",
     ("x",),
     tf_name="Cast",
@@ -123,7 +123,7 @@ reshape = linear(
 
 
 def _settled(have: Axes, shape: Axes) -> Axes:
-    """A shape with its -1 worked out (of one row, where the hidden axis must not be counted)."""
+    """A shape with -1 replaced (for one row, without the hidden axis)."""
     if -1 not in shape:
         return shape
     known = math.prod(n for n in shape if n != -1)
@@ -153,7 +153,7 @@ def _broadcast_batch(xp: Any, size: int, batched: list[bool], x: Any, *, shape: 
     return xp.broadcast_to(lifted, shape=(size, *shape))
 
 
-_broadcast_to = linear(  # its transpose is the un-broadcasting that the engine does for every op
+_broadcast_to = linear(  # its transpose is the engine's un-broadcasting
     "broadcast_to",
     lambda g: g,
     batch=_broadcast_batch,
@@ -237,7 +237,7 @@ split = linear(
 )
 
 
-# -- many into one: one rule for all inputs --------------------------------------------------------------------------
+# -- several operands: one rule for all inputs -----------------------------------------------------------------------
 def _concatenate_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int, sizes: Axes) -> list[Any]:
     result, start = [], 0
     for shape, size in zip(needs, sizes, strict=True):
@@ -252,7 +252,7 @@ def _stack_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, axis: int) -> lis
 
 
 def _together(name: str) -> Any:
-    """The batch rule of concatenate and stack: every operand gets the hidden axis."""
+    """The batching rule of concatenate and stack: every operand gets the hidden axis."""
 
     def rule(xp: Any, size: int, batched: list[bool], *xs: Any, axis: int, **attrs: Any) -> Any:
         rows = [x if b else xp.broadcast_to(x, shape=(size, *x.shape)) for x, b in zip(xs, batched, strict=True)]
@@ -262,7 +262,7 @@ def _together(name: str) -> Any:
 
 
 def _join(call: OpCall) -> Any:
-    """The index sets of concatenate and stack: empty ones for an operand that does not depend on the sources."""
+    """The index sets of concatenate and stack: empty ones for operands that do not depend on the sources."""
     axis, sizes = call.attrs["axis"], call.attrs.get("sizes")
     front, rest = call.shape[:axis], call.shape[axis + 1 :]
     operands = [

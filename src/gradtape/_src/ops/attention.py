@@ -1,8 +1,8 @@
-"""Attention as one primitive, so that no engine has to keep, or even to write, the weights of all pairs of positions.
+"""Attention as one primitive, so that engines need not store the weights of all pairs of positions.
 
-q [..., rows, features], k [..., columns, features] and v [..., columns, values] have the same axes in front; a mask
-broadcasts to [..., rows, columns]. The results are what attention gives and what its gradient wants to have kept, which
-is the engine's own matter: it goes to `attention_gradient` and nowhere else.
+q [..., rows, features], k [..., columns, features] and v [..., columns, values] have the same leading axes; a mask
+broadcasts to [..., rows, columns]. The results are the output and the residual of the gradient, whose form the engine
+chooses: only `attention_gradient` uses it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def _attention_vjp(xp, g, needs, *saved, scale, causal):
 
 
 def _gradient_vjp(_, cotangents, needs, *saved, scale, causal, with_scores):
-    """The derivative of <a, dq> + <b, dk> + <c, dv> + <e, dscores>, everything written out in the weights p.
+    """The derivative of <a, dq> + <b, dk> + <c, dv> + <e, dscores>, expressed with the weights p.
 
-    With u = scale (a kᵀ + q bᵀ) + e, which is what the slope of the scores gets, and s = d vᵀ, what the weights get,
-    that sum is Σ p (u s + d cᵀ) - Σ (Σ p u) (Σ p s), where the inner sums are over a row.
+    With u = scale (a kᵀ + q bᵀ) + e, the cotangent of the gradient of the scores, and s = d vᵀ, the cotangent of the
+    weights, that sum is Σ p (u s + d cᵀ) - Σ (Σ p u) (Σ p s), where the inner sums are over a row.
     """
     dtype = numpy_dtype(saved[1])
     (d, q, k, v), mask = map(_wide, saved[:4]), [_wide(x) for x in saved[6 : len(needs)]]
@@ -56,12 +56,12 @@ def _gradient_vjp(_, cotangents, needs, *saved, scale, causal, with_scores):
     u = _total(None if a is None else outer(a, k) * scale, None if b is None else outer(q, b) * scale, e)
     if u is not None:
         mean = row_sum(p * u)
-        through = p * (u - mean)  # what s gets
+        through = p * (u - mean)  # the cotangent of s
     slope = _total(None if u is None else u * centred - mean * s, None if c is None else outer(d, c))
     if slope is None:
         return [None] * len(needs)
-    bent = p * (slope - row_sum(p * slope))  # what the scores get
-    steep = p * centred  # what u gets
+    bent = p * (slope - row_sum(p * slope))  # the cotangent of the scores
+    steep = p * centred  # the cotangent of u
     wanted = [
         lambda: _total(None if u is None else product(through, v), None if c is None else product(p, c)),
         lambda: _total(product(bent, k) * scale, None if b is None else product(steep, b) * scale),
@@ -76,13 +76,13 @@ def _gradient_vjp(_, cotangents, needs, *saved, scale, causal, with_scores):
 
 
 def _total(*terms):
-    """The sum of the terms that there are; None if there are none."""
+    """The sum of the terms that are not None; None if there are none."""
     known = [t for t in terms if t is not None]
     return sum(known[1:], known[0]) if known else None
 
 
 def _wide(x):
-    """Two bytes are too few for differences of sums."""
+    """Cast half precision to float32, because sums cancel."""
     return x if x is None or numpy_dtype(x).itemsize != 2 else _cast(x, np.dtype(np.float32))
 
 
@@ -92,7 +92,7 @@ def _cast(x, dtype):
 
 
 def _weights(q, k, mask, scale, causal):
-    """The softmax alone, as a composition."""
+    """The softmax of the scores, as a composition."""
     xp = common_namespace([q, k, *mask])
     scores = xp.matmul(q * scale, k, adjoint_x=False, adjoint_y=True)
     last = len(scores.shape) - 1
@@ -104,14 +104,14 @@ def _weights(q, k, mask, scale, causal):
         scores = scores + mask[0]
     if allowed is None:
         return xp.softmax(scores, axis=last)
-    lowest = float(as_dtype(numpy_dtype(scores)).min) / 2  # finite: a row with nothing to look at must not be NaN
+    lowest = float(as_dtype(numpy_dtype(scores)).min) / 2  # finite: a fully masked row must not be NaN
     weights = xp.softmax(xp.where(allowed, scores, lowest), axis=last)
     return xp.where(allowed, weights, 0)
 
 
-# -- batches: axes in front are what attention has anyway ------------------------------------------------------------
+# -- batches: leading axes are supported by attention itself ---------------------------------------------------------
 def _rows(xp: Any, size: int, batched: list[bool], arrays: tuple[Any, ...], rank: int) -> list[Any]:
-    """Every operand with the hidden axis; a mask (the last, beyond `rank` operands) lined up with the others."""
+    """Give every operand the hidden axis; align a mask (the last one, after `rank` operands) with the others."""
     rows = [broadcast_rows(xp, size, b, a) for a, b in zip(arrays[:rank], batched[:rank], strict=True)]
     for a, b in zip(arrays[rank:], batched[rank:], strict=True):
         missing = len(rows[0].shape) - len(a.shape)
@@ -126,7 +126,7 @@ def _attention_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, **at
 def _gradient_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, **attrs: Any) -> Any:
     if any(batched[1:]):
         arrays = tuple(_rows(xp, size, batched, arrays, 6))
-    return xp.attention_gradient(*arrays, **attrs)  # else the rows of d share the weights
+    return xp.attention_gradient(*arrays, **attrs)  # otherwise the rows of d share the weights
 
 
 def _gradient_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Batch rules that several modules share: what a primitive does when its operands carry a hidden first axis."""
+"""Batching rules that several modules share: how a primitive handles operands with a hidden first axis."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def shift_axis(name: str) -> Any:
-    """For a primitive whose only concern is which axes it works on: they all move up by one."""
+    """The rule of a primitive that only depends on its axes: they are all shifted by one."""
 
     def rule(xp: Any, size: int, batched: list[bool], x: Any, /, *, axis: Any, **attrs: Any) -> Any:
         moved = axis + 1 if isinstance(axis, int) else tuple(a + 1 for a in axis)

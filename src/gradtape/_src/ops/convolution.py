@@ -1,10 +1,11 @@
 """Convolution and pooling: linear maps of images (and of filters), closed under differentiation.
 
-The three primitives `conv`, `conv_input_grad` and `conv_filter_grad` are one trilinear form <z, conv(x, y)> with one of
-its three arguments taken out: x against the filters y and the outputs z. The derivative of each is one of the others,
-so every order of derivative stays inside.
+The three primitives `conv`, `conv_input_grad` and `conv_filter_grad` are one trilinear form <z, conv(x, y)>, as
+functions of two of its three arguments. The derivative of each is one of the others, so derivatives of every order are
+composed of these three.
 
-Layouts are the kernels': images [batch, *space, channels], filters [*window, channels of a group, out channels].
+Layouts are those of the kernels: images [batch, *space, channels], filters [*window, channels of a group, out
+channels].
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def _filter_dz(g, x, xp, strides, dilations, padding, groups):
     return xp.conv(x, g, strides=strides, dilations=dilations, padding=padding, groups=groups)
 
 
-# A hidden axis goes where the product of matrices already has room for it: images into the batch, filters into the
-# output channels (or the depth), and where both have one, into the groups.
+# A hidden axis goes where the matrix product has room for it: for images into the batch, for filters into the output
+# channels (or the depth), and if both have one, into the groups.
 def _into_batch(xp: Any, x: Any) -> Any:
     return xp.reshape(x, shape=(x.shape[0] * x.shape[1], *x.shape[2:]))
 
@@ -65,7 +66,7 @@ def _out_of_batch(xp: Any, x: Any, size: int) -> Any:
 
 
 def _into_channels(xp: Any, x: Any, groups: int) -> Any:
-    """[hidden, ..., groups * c] as [..., groups * hidden * c]."""
+    """Move the hidden axis into the channels: [hidden, ..., groups * c] to [..., groups * hidden * c]."""
     size, *middle, channels = x.shape
     rank = len(middle)
     split = xp.reshape(x, shape=(size, *middle, groups, channels // groups))
@@ -74,7 +75,7 @@ def _into_channels(xp: Any, x: Any, groups: int) -> Any:
 
 
 def _out_of_channels(xp: Any, x: Any, size: int, groups: int) -> Any:
-    """[..., groups * hidden * c] as [hidden, ..., groups * c]."""
+    """Move the hidden axis out of the channels: [..., groups * hidden * c] to [hidden, ..., groups * c]."""
     *middle, channels = x.shape
     rank = len(middle)
     split = xp.reshape(x, shape=(*middle, groups, size, channels // groups // size))
@@ -83,7 +84,7 @@ def _out_of_channels(xp: Any, x: Any, size: int, groups: int) -> Any:
 
 
 def _into_depth(xp: Any, y: Any) -> Any:
-    """Filters [hidden, *window, c, o] as [*window, hidden * c, o]."""
+    """Move the hidden axis of filters into the depth: [hidden, *window, c, o] to [*window, hidden * c, o]."""
     size, *window, depth, channels = y.shape
     rank = len(window)
     moved = xp.transpose(y, perm=(*range(1, rank + 1), 0, rank + 1, rank + 2))
@@ -133,7 +134,7 @@ def _filter_batch(xp: Any, size: int, batched: list[bool], x: Any, z: Any, *, gr
     return _in_groups(xp.conv_filter_grad, xp, size, x, z, groups, attrs)
 
 
-# Block-diagonal batches: convolution keeps the positions of the batch separate.
+# Block-diagonal batches: convolution keeps batch positions separate.
 def _keeps_images_apart(name: str) -> Any:
     def rule(xp: Any, level: int, operands: tuple[Any, ...], **attrs: Any) -> Any:
         x, *others = operands
@@ -148,7 +149,7 @@ def _keeps_images_apart(name: str) -> Any:
 
 
 def _filter_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], *, groups: int, **attrs: Any) -> Any:
-    """One gradient of the filters for each image: the images become groups."""
+    """One gradient of the filters for each image: images become groups."""
     x, z = operands
     if type(x) is Batched or not z.block_diagonal or z.row_index is not None or not z.array.shape[0]:
         return None
@@ -167,7 +168,7 @@ def _filter_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], *, gr
     return Batched(xp.reshape(wide, shape=(images * count, *front, channels)), level)
 
 
-# -- index sets: what a window sees ----------------------------------------------------------------------------------
+# -- index sets: the elements in a window ----------------------------------------------------------------------------
 def _how(call: OpCall, window: Any) -> dict[str, Any]:
     return {"window": window, **{name: call.attrs[name] for name in ("strides", "dilations", "padding")}}
 
@@ -218,7 +219,7 @@ def _filter_structure(call: OpCall) -> Any:
 
 
 def _window_structure(call: OpCall) -> Any:
-    """One number of each window, or all of them added up, for each channel."""
+    """One element of each window, or the union of all of them, for each channel."""
     window = call.attrs["window"]
     found = numpy_namespace.conv_patches(call.dense_input(0), **_how(call, window))
     rank = len(window)
@@ -227,7 +228,7 @@ def _window_structure(call: OpCall) -> Any:
 
 
 def _unwindow_structure(call: OpCall) -> Any:
-    """The transpose: a number goes to all places of its window, or to one of them."""
+    """The transpose: an element goes to all positions of its window, or to one of them."""
     window, z = call.attrs["window"], call.dense_input(0)
     places = np.arange(1, prod(call.shape) + 1).reshape(call.shape)
     places = numpy_namespace.conv_patches(places, **_how(call, window))
@@ -280,7 +281,7 @@ conv_filter_grad = primitive(
 
 # -- one tensor: windows, sums of windows ----------------------------------------------------------------------------
 def _images(name: str) -> Any:
-    """The batch rule of a map of images: the hidden axis is more images."""
+    """The batching rule of a map of images: the hidden axis becomes more images."""
 
     def rule(xp: Any, size: int, batched: list[bool], x: Any, **attrs: Any) -> Any:
         return _out_of_batch(xp, getattr(xp, name)(_into_batch(xp, x), **attrs), size) if size else None
@@ -289,7 +290,7 @@ def _images(name: str) -> Any:
 
 
 def _back(name: str) -> Any:
-    """The transpose of a map of images, which must be told the shape to go back to."""
+    """The transpose of a map of images, which needs the shape of its result."""
 
     def rule(g, x_shape, xp, window, strides, dilations, padding):
         return getattr(xp, name)(
@@ -312,7 +313,7 @@ def _of_images(name: str, transpose: Any, tf_name: str, structure: Any, **facts:
 
 
 def _counts(sizes: Any, dtype: Any, how: dict[str, Any]) -> Any:
-    """How many numbers each window holds: padding does not count."""
+    """The number of elements in each window, without padding."""
     if not any(low or high for low, high in how["padding"]):
         return dtype.type(prod(how["window"]))
     return numpy_namespace.sum_pool(np.ones((1, *sizes, 1), dtype), **how)
@@ -372,14 +373,14 @@ avg_unpool = _of_images(
 )
 
 
-# -- the largest of a window -----------------------------------------------------------------------------------------
+# -- maxima of windows -----------------------------------------------------------------------------------------------
 def _max_dx(g, x, out, xp, window, strides, dilations, padding):
-    """All to the first of equal maxima, in row-major order."""
+    """The cotangent goes to the first of equal maxima, in row-major order."""
     return xp.max_unpool(g, x, out, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
 def _positions_batch(name: str) -> Any:
-    """z may have axes in front of those of x: where the maxima are is found out once for all of them."""
+    """z may have leading axes before those of x: the positions of maxima are computed once for all of them."""
 
     def rule(xp: Any, size: int, batched: list[bool], z: Any, x: Any, top: Any, **attrs: Any) -> Any:
         if not batched[1] and not batched[2]:
@@ -414,7 +415,7 @@ def _nothing(g, x, top, xp, window, strides, dilations, padding):
     return xp.max_unpool(g * 0, x, top, window=window, strides=strides, dilations=dilations, padding=padding)
 
 
-# Where a maximum is does not change when x moves a little: x gets zeros from the last two.
+# The position of a maximum is locally constant in x: the last two have zero gradients by x.
 max_pool = primitive(
     "max_pool",
     ("x",),
@@ -475,7 +476,7 @@ max_position = primitive(
 
 
 def _max_and_position_kernel(xp, x, *, within_batch, dtype, **how):
-    """The position in an image or, `within_batch`, in all of them."""
+    """The position in an image or, with `within_batch`, in the whole batch."""
     top = xp.max_pool(x, **how)
     where = xp.max_position(x, top, **how)
     if within_batch:

@@ -1,11 +1,11 @@
 """Connectionist temporal classification: the probability of a label sequence over all its alignments.
 
-The states of a sequence are its labels with a blank before, between and after them: 2 L + 1 of them. A path stays in a
-state, goes on to the next, or skips a blank between two different labels. Everything is done in logarithms, for the
-whole batch, one time step after the other.
+The states of a sequence are its labels with a blank before, between and after them: 2 L + 1. A path stays in a state,
+moves to the next, or skips a blank between two different labels. All computations are in logarithms, for the whole
+batch, one time step after the other.
 
-The loss and its slope are written over `xp`, so that a recorded backward pass records the recursion itself, and
-derivatives of every order work.
+The loss and its gradient are written over `xp`, so that a recorded backward pass records the recursion itself, and
+derivatives of every order exist.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from gradtape._src.core.structure import mixes
 from gradtape._src.ops import nn as nn  # log_softmax, of a rule
 from gradtape._src.ops.batching import broadcast_rows
 
-_FORBIDDEN = -707.0  # the logarithm of a step that is not allowed: TensorFlow's, so hopeless labels cost the same
-_NOWHERE = -1e5  # of a state that does not exist
+_FORBIDDEN = -707.0  # log probability of a forbidden step, as in TensorFlow: impossible labels have equal losses
+_NOWHERE = -1e5  # of a missing state
 
 
 class _Lattice(NamedTuple):
     emissions: Any  # [time, batch, states]: log probability of each state's class
     states: Any  # [time, batch, states]: the class of each state
-    skips: Any  # [batch, states]: what it costs to come from two states before
+    skips: Any  # [batch, states]: the cost of coming from two states before
     start: Any  # [batch, states]
     end: Any  # [batch, states]
-    running: Any  # [time, batch, 1]: whether the sequence still goes on
+    running: Any  # [time, batch, 1]: whether the sequence continues
 
 
 def _lattice(xp: Any, logits: Any, labels: Any, label_length: Any, logit_length: Any, blank: int) -> _Lattice:
@@ -61,7 +61,7 @@ def _lattice(xp: Any, logits: Any, labels: Any, label_length: Any, logit_length:
 
 
 def _shifted(xp: Any, a: Any, by: int) -> Any:
-    """States moved on by so many places (back, if negative); nothing moves in."""
+    """Shift states by this number of positions (backward if negative), filling with impossible ones."""
     size = abs(by)
     inside = slice(0, -size) if by > 0 else slice(size, None)
     empty = xp.getitem(a, index=(slice(None), slice(0, size))) * 0 + _NOWHERE
@@ -79,7 +79,7 @@ def _log_add(xp: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def _forward(xp: Any, lattice: _Lattice) -> list[Any]:
-    """Log probability of every beginning that ends in each state, for each step of time."""
+    """Log probability of every prefix that ends in each state, for each time step."""
     alpha = lattice.start + _at(xp, lattice.emissions, 0)
     found = [alpha]
     for t in range(1, lattice.emissions.shape[0]):
@@ -90,7 +90,7 @@ def _forward(xp: Any, lattice: _Lattice) -> list[Any]:
 
 
 def _backward(xp: Any, lattice: _Lattice) -> list[Any]:
-    """Log probability of every ending that begins behind each state, for each step of time."""
+    """Log probability of every suffix that starts after each state, for each time step."""
     beta = lattice.end
     found = [beta]
     for t in range(lattice.emissions.shape[0] - 1, 0, -1):
@@ -107,7 +107,7 @@ def _loss(xp, logits, labels, label_length, logit_length, *, blank):
 
 
 def _dlogits(g, logits, labels, label_length, logit_length, out, xp, blank):
-    """Softmax minus how likely each class is at each time, given the labels."""
+    """Softmax minus the probability of each class at each time, given the labels."""
     inner = namespace_of(logits)
     _, batch, classes = logits.shape
     lattice = _lattice(inner, logits, labels, label_length, logit_length, blank)

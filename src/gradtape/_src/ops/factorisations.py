@@ -18,7 +18,7 @@ from gradtape._src.core.structure import matrices, solves
 from gradtape._src.ops.linalg import adjoint
 
 
-# -- small words -----------------------------------------------------------------------------------------------------
+# -- helpers ---------------------------------------------------------------------------------------------------------
 def _row(v: Any, xp: Any) -> Any:
     """A vector that scales columns."""
     return xp.reshape(v, shape=(*v.shape[:-1], 1, v.shape[-1]))
@@ -41,9 +41,9 @@ def _on_diagonal(v: Any, xp: Any) -> Any:
 
 
 def _safe_reciprocal(x: Any, xp: Any) -> Any:
-    """1/x, and 0 at 0: where eigenvalues coincide a derivative has no value, and gets a finite one.
+    """1/x, and 0 at 0: where eigenvalues coincide the derivative does not exist, and this makes it finite.
 
-    Near 0 it falls off smoothly, as TensorFlow's does. At 0 itself nothing depends on x: the slope there would be huge.
+    Near 0 it falls off smoothly, as in TensorFlow. At 0 itself it is a constant: its slope would be huge.
     """
     nothing = xp.equal(x, 0)
     safe = xp.where(nothing, 1, x)
@@ -56,7 +56,7 @@ def _differences(v: Any, xp: Any) -> Any:
 
 
 def _behind_batch(name: str) -> Callable[..., Any]:
-    """The batch rule of a kernel that takes stacks of matrices anyway."""
+    """The batching rule of a kernel that supports stacks of matrices."""
 
     def rule(xp: Any, size: int, batched: list[bool], *xs: Any, **attrs: Any) -> Any:
         return getattr(xp, name)(*xs, **attrs)
@@ -85,7 +85,7 @@ inv = primitive(
 
 
 def _det_dx(g, x, out, xp):
-    """det(x) x^-H; of a singular matrix TensorFlow's error, since x^-1 does not exist."""
+    """det(x) x^-H; TensorFlow's error for singular matrices, which have no inverse."""
     weight = g * xp.conj(out)
     return xp.reshape(weight, shape=(*weight.shape, 1, 1)) * adjoint(xp.inv(x), xp)
 
@@ -107,7 +107,7 @@ det = primitive(
 
 
 def _slogdet_vjp(xp, g, needs, x, sign, log):
-    """Of the logarithm x^-H; of the sign, zeros, except that a complex sign can turn."""
+    """x^-H for the logarithm; zeros for the sign, unless it is complex."""
     of_sign, of_log = g
     weight = of_sign * 0 + of_log
     if xp.is_complex(x):
@@ -136,7 +136,7 @@ slogdet = primitive(
 
 # -- linear systems --------------------------------------------------------------------------------------------------
 def _solver_batch(name: str) -> Callable[..., Any]:
-    """Many right sides of one matrix are columns of one system, so that the matrix is factored once."""
+    """Many right-hand sides of one matrix are columns of one system, so that the matrix is factored once."""
 
     def rule(xp: Any, size: int, batched: list[bool], x: Any, y: Any, **attrs: Any) -> Any:
         function = getattr(xp, name)
@@ -155,7 +155,7 @@ def _solver_batch(name: str) -> Callable[..., Any]:
 
 
 def _lift(xp: Any, x: Any, is_batched: bool, rank: int) -> Any:
-    """Room for the batch axes of the other operand, behind the hidden one."""
+    """Insert axes for the batch of the other operand, after the hidden one."""
     missing = rank - (len(x.shape) - 1)
     if not is_batched or missing <= 0:
         return x
@@ -164,7 +164,7 @@ def _lift(xp: Any, x: Any, is_batched: bool, rank: int) -> Any:
 
 
 def _against(xp: Any, of_y: Any, out: Any, flipped: bool) -> Any:
-    """The cotangent of a matrix from that of its right side."""
+    """The cotangent of a matrix from that of its right-hand side."""
     first, second = (out, of_y) if flipped else (of_y, out)
     return -xp.matmul(first, second, adjoint_x=False, adjoint_y=True)
 
@@ -228,7 +228,7 @@ triangular_solve = primitive(
 
 
 def _flip_tridiagonal(x: Any, xp: Any) -> Any:
-    """The adjoint of tridiagonal matrices: upper and lower band change places, each moved by one."""
+    """The adjoint of tridiagonal matrices: swap upper and lower band, each shifted by one."""
     flipped = xp.flip(xp.conj(x), axis=(len(x.shape) - 2,))
     upper, main, lower = (_pick(flipped, i, xp) for i in range(3))
     return xp.concatenate(_shift(upper, xp, -1), main, _shift(lower, xp, 1), axis=len(x.shape) - 2)
@@ -240,7 +240,7 @@ def _pick(x: Any, i: int, xp: Any) -> Any:
 
 
 def _shift(x: Any, xp: Any, by: int, axis: int = -1) -> Any:
-    """Moved by one along an axis, with a zero coming in."""
+    """Shift by one along an axis, filling with zero."""
     at = len(x.shape) + axis
     n = x.shape[at]
     kept = [slice(None)] * len(x.shape)
@@ -440,14 +440,14 @@ eigvalsh = primitive(
 
 
 def _from_eigenvectors(xp: Any, x: Any, vectors: Any, middle: Any) -> Any:
-    """v^-H middle v^H, and of it the real part if the matrix was real."""
+    """v^-H middle v^H; its real part if the matrix was real."""
     right = xp.matmul(middle, vectors, adjoint_x=False, adjoint_y=True)
     result = xp.solve(vectors, right, adjoint=True)
     return result if xp.is_complex(x) else xp.real(result)
 
 
 def _eig_vjp(xp, g, needs, x, values, vectors):
-    """Eigenvectors keep length 1: what would change their length is taken out."""
+    """Eigenvectors have length 1: remove the component of the cotangent that would change it."""
     of_values, of_vectors = g
     middle = None
     if of_vectors is not None:
@@ -502,7 +502,7 @@ eigvals = primitive(
 
 
 def _thin(xp: Any, vectors: Any, cotangent: Any, k: int) -> tuple[Any, Any]:
-    """The first k columns; what the further ones (any basis of the complement) say is said by the first ones too."""
+    """The first k columns, which also determine the further ones (any basis of the complement)."""
     rank, count = len(vectors.shape), vectors.shape[-1]
     lead = [slice(None)] * (rank - 1)
     first, rest = (*lead, slice(0, k)), (*lead, slice(k, None))
@@ -586,15 +586,15 @@ svdvals = primitive(
 
 
 def _pinv_dx(g, x, out, xp):
-    """Golub and Pereyra's derivative, exact as long as the rank stays (equal singular values do no harm)."""
+    """Golub and Pereyra's derivative, which is exact while the rank is constant, even with equal singular values."""
 
     def times(a: Any, b: Any, left: bool = False, right: bool = False) -> Any:
         return xp.matmul(a, b, adjoint_x=left, adjoint_y=right)
 
     flipped = adjoint(g, xp)
     inside = times(times(out, g, left=True), out, right=True)
-    columns = times(times(flipped, out), out, right=True)  # what leaves the range of x
-    rows = times(times(out, out, left=True), flipped)  # what leaves its row space
+    columns = times(times(flipped, out), out, right=True)  # the component outside of the range of x
+    rows = times(times(out, out, left=True), flipped)  # the component outside of its row space
     return columns - times(x, times(out, columns)) + rows - times(times(rows, out), x) - inside
 
 
@@ -612,7 +612,7 @@ pinv = primitive(
 )
 
 
-# -- without a derivative in TensorFlow ------------------------------------------------------------------------------
+# -- non-differentiable in TensorFlow --------------------------------------------------------------------------------
 def _unregistered(tf_name: str, instead: str) -> Callable[..., Any]:
     def vjp(xp: Any, g: Any, needs: Any, *saved: Any, **attrs: Any) -> Any:
         raise LookupError(f"gradient registry has no entry for: {tf_name}. {instead}")
@@ -654,8 +654,8 @@ logm = primitive(
 def _through_block(name: str) -> Callable[..., Any]:
     """The derivative of a function f of a matrix in direction e is the corner of f([[x, e], [0, x]]).
 
-    Backward the direction is the cotangent, at x^H. It is brought to length 1 first, so that it does not decide how
-    often f scales the block; the length is only a factor, and no derivative is taken of it.
+    In the backward pass, the direction is the cotangent, at x^H. It is first normalized, so that it does not affect how
+    often f scales the block; the length is only a factor, which is not differentiated.
     """
 
     def rule(g, x, xp):

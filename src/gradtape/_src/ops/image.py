@@ -38,7 +38,7 @@ def _channels(x: Any, xp: Any) -> list[Any]:
 
 
 def _extremes(r: Any, g: Any, b: Any) -> tuple[list[Any], list[Any]]:
-    """Whether red, green and blue are the largest, and the smallest. Of equal colours the first is, and the last."""
+    """Whether red, green and blue are the largest (of equals, the first), and the smallest (the last)."""
     red, green = (r >= g) & (r >= b), (g > r) & (g >= b)
     blue, low_green = (b <= r) & (b <= g), (g <= r) & (g < b)
     return [red, green, ~(red | green)], [~(blue | low_green), low_green, blue]
@@ -62,10 +62,10 @@ def _hsv(xp: Any, x: Any) -> Any:
 
 
 def _hsv_vjp(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    """TensorFlow's subgradients where colours are equal, and where one is not positive, which a colour is in an image.
+    """TensorFlow's subgradients where colors are equal, and where one is not positive (in images all are).
 
-    A second derivative is that of this formula. So it has TensorFlow's terms: saturation times value stands for the
-    difference of the largest and the smallest colour in the derivative by the largest one, and only there.
+    The second derivative is that of this formula. To have TensorFlow's terms, saturation times value replaces the
+    difference of the largest and the smallest color in the derivative by the largest one, and only there.
     """
     colours = _channels(x, xp)
     dhue, dsaturation, dvalue = _channels(g, xp)

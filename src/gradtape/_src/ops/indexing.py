@@ -1,4 +1,4 @@
-"""`tensor[...]`: every kind of index TensorFlow has, turned into one slice or one lookup."""
+"""`tensor[...]`: convert every kind of index that TensorFlow supports to one slice or one lookup."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def get_item(x: Any, key: Any) -> Tensor:
 
 
 def checked_index(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """`basic_index` after a check of the positions that only the program knows."""
+    """`basic_index`, with a check of positions that only the program knows."""
     parts = list(basic_index(key, shape))
     for i, part in enumerate(parts):
         if isinstance(part, Tensor):
@@ -64,9 +64,9 @@ def _out_of_bounds(xp: Any, position: Any, size: int, **_: Any) -> Any:
 
 
 def no_position(position: Any, size: int, axis: int) -> Exception:
-    """The error of an index outside of an axis."""
+    """The error for an index out of range."""
     at = position.reshape(-1)[_out_of_bounds(np, position, size).reshape(-1)][0]
-    found = int(at) + (size if at < 0 else 0)  # TensorFlow's own reading of a negative one
+    found = int(at) + (size if at < 0 else 0)  # as TensorFlow reads a negative one
     return errors.invalid_argument(f"slice index {found} of dimension {axis} out of bounds.", "StridedSlice")
 
 
@@ -74,7 +74,7 @@ _POSITION = Rule(_out_of_bounds, no_position, lambda interval, size, axis: -size
 
 
 def _picked(x: Tensor, position: Tensor, axis: int) -> Tensor:
-    """One position of an axis, which disappears: only the program knows which."""
+    """One position of an axis, which disappears; only the program knows the position."""
     size = number(x.array.shape[axis], position.array.dtype)
     position = math.where(math.less(position, 0), position + size, position)
     # The identity makes the gradient dense: a lookup along the first axis alone would have a sparse one.
@@ -87,7 +87,7 @@ def _is_mask(key: Any) -> bool:
 
 
 def basic_index(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """The index as NumPy takes it, without Ellipsis, every part checked against the shape."""
+    """The index in NumPy's form, without Ellipsis, with every part checked against the shape."""
     parts = list(key) if isinstance(key, (tuple, list)) else [key]
     ellipses = sum(part is Ellipsis for part in parts)
     if ellipses > 1:
@@ -112,7 +112,7 @@ def basic_index(key: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def _whole(part: Any) -> int:
-    """An index or a slice's end as a Python int, or as the dimension that it is."""
+    """An index or a slice's end as a Python int, or a dimension."""
     if isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
         return int(part)
     if is_dimension(part):
@@ -164,7 +164,7 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
     shape, start = x.array.shape, axis or 0
     if not -len(shape) <= start < max(len(shape), 1):
         raise ValueError(f"axis = {axis} is out of range for a tensor of shape {shape}.")
-    along = shape[start : start + mask.ndim]  # a negative axis is not moved, as in TensorFlow: -1 has nothing behind it
+    along = shape[start : start + mask.ndim]  # a negative axis is not adjusted, as in TensorFlow
     start += len(shape) if start < 0 else 0
     if mask.dtype.kind == "O":
         raise errors.UnimplementedError(None, None, "tf.boolean_mask takes a mask of booleans or numbers [Op:Where]")
@@ -182,7 +182,7 @@ def boolean_mask(x: Any, mask: Any, axis: int | None = None) -> Tensor:
 
 
 def _dynamic_mask(x: Tensor, mask: Tensor, axis: int | None) -> Tensor:
-    """`boolean_mask` for a mask that the running program knows."""
+    """`boolean_mask` for a mask that only the running program knows."""
     shape, start, rank = tuple(x.array.shape), axis or 0, len(mask.array.shape)
     start += len(shape) if start < 0 else 0
     if not rank:

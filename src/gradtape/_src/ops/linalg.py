@@ -1,4 +1,4 @@
-"""Linear algebra: the matrix product (more in modules of their own)."""
+"""Linear algebra: the matrix product and einsum (more in modules of their own)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def adjoint(x: Any, xp: Any) -> Any:
     return xp.conj(xp.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2)))
 
 
-# out = x y, or with x, y or both replaced by their adjoint. The derivative has the same form, with other flags, so that
-# no order of derivative ever transposes anything: BLAS reads matrices both ways.
+# out = x y, optionally with the adjoint of x, y or both. The derivative has the same form with other flags, so that no
+# order of derivative transposes anything: BLAS reads matrices both ways.
 def _matmul_dx(g: Any, y: Any, x_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
     if adjoint_x:
         return xp.matmul(y, g, adjoint_x=adjoint_y, adjoint_y=True)
@@ -38,7 +38,7 @@ def _matmul_dx(g: Any, y: Any, x_shape: Any, xp: Any, adjoint_x: bool, adjoint_y
 
 def _matmul_dy(g: Any, x: Any, y_shape: Any, xp: Any, adjoint_x: bool, adjoint_y: bool) -> Any:
     if x.ndim > 2 and len(y_shape) == 2 and not adjoint_x:
-        # One matrix behind a whole stack: the sum over the stack is part of a single product.
+        # One matrix for a whole stack: the sum over the stack is part of a single product.
         rows = math.prod(x.shape[:-1])
         x, g = xp.reshape(x, shape=(rows, x.shape[-1])), xp.reshape(g, shape=(rows, g.shape[-1]))
     if adjoint_y:
@@ -49,7 +49,7 @@ def _matmul_dy(g: Any, x: Any, y_shape: Any, xp: Any, adjoint_x: bool, adjoint_y
 def _matmul_batch(
     xp: Any, size: int, batched: list[bool], x: Any, y: Any, *, adjoint_x: bool = False, adjoint_y: bool = False
 ) -> Any:
-    """Line the stacks up behind the hidden axis; one matrix against a batch stays one matrix."""
+    """Align the stacks after the hidden axis; one matrix for a batch stays one matrix."""
     rank = max(len(x.shape) - batched[0], len(y.shape) - batched[1])
     x, y = _lift(xp, x, batched[0], rank), _lift(xp, y, batched[1], rank)
     return xp.matmul(x, y, adjoint_x=adjoint_x, adjoint_y=adjoint_y)
@@ -89,7 +89,7 @@ def _outer_products(shape: tuple[int, ...], x: Any, y: Any) -> Any:
         outer = xp.multiply(xp.reshape(x, shape=(size, 1, rows, 1)), xp.reshape(y, shape=(size, count, 1, columns)))
         return xp.reshape(outer, shape=shape)
     out = memory.empty((size, count, rows, columns), x.dtype)
-    if count == 1 and x.dtype.char in "fd":  # of one row each, einsum is twice as fast (benchmark: perex)
+    if count == 1 and x.dtype.char in "fd":  # with one row each, einsum is twice as fast (benchmark: perex)
         np.einsum("br,bkc->bkrc", np.ascontiguousarray(x), np.ascontiguousarray(y), out=out)
     else:
         np.multiply(x[:, None, :, None], y[:, :, None, :], out)
@@ -97,7 +97,7 @@ def _outer_products(shape: tuple[int, ...], x: Any, y: Any) -> Any:
 
 
 def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = False) -> Exception | None:
-    """Why two arrays cannot be multiplied, in TensorFlow's words."""
+    """TensorFlow's message on why two arrays cannot be multiplied."""
     if len(a.shape) < 2 or len(b.shape) < 2:
         rank = len(a.shape) if len(a.shape) < 2 else len(b.shape)
         message = (
@@ -108,7 +108,7 @@ def _matmul_problem(a: Any, b: Any, adjoint_x: bool = False, adjoint_y: bool = F
         message = f"Matrix size-incompatible: In[0]: {errors.brackets(a.shape)}, In[1]: {errors.brackets(b.shape)}"
     else:
         return None
-    # Of shapes that fit, small integers are multiplied here; of others TensorFlow finds out first that it does not.
+    # Small integers with valid shapes are multiplied here; for others TensorFlow first reports the dtype.
     dtype = as_dtype(a.dtype)
     if dtype.name in ("int8", "int16", "bool"):
         return errors.unsupported_dtype("MatMul", dtype, "fciu")
@@ -158,9 +158,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def full_equation(equation: str, shapes: Sequence[tuple[int, ...]]) -> str:
-    """The equation with every index named, an ellipsis spelled out and the output written, if it fits the operands.
+    """The equation with names for all indices of an ellipsis and an explicit output, if it fits the operands.
 
-    An index has one size: only the axes of an ellipsis broadcast.
+    An index has one size: only the axes of an ellipsis are broadcast.
     """
     terms, output = _parsed(equation, len(shapes))
     widths = [_ellipsis_width(i, term, shape) for i, (term, shape) in enumerate(zip(terms, shapes, strict=True))]
@@ -177,7 +177,7 @@ def full_equation(equation: str, shapes: Sequence[tuple[int, ...]]) -> str:
 
 
 def _parsed(equation: str, count: int) -> tuple[list[str], str]:
-    """The terms of an equation and its output; an ellipsis is one dot there."""
+    """The terms of an equation and its output, with an ellipsis as one dot."""
     text = equation.replace(" ", "").replace("...", "\0")
     match = re.fullmatch("([a-zA-Z\0,]*)(?:->([a-zA-Z\0]*))?", text)
     if match is None:
@@ -188,7 +188,7 @@ def _parsed(equation: str, count: int) -> tuple[list[str], str]:
     terms = inputs.split(",")
     if len(terms) != count:
         raise ValueError(f'Got {count} inputs for equation "{equation}", expecting {len(terms)}')
-    if match[2] is None:  # what appears once, in order, an ellipsis first
+    if match[2] is None:  # indices that occur once, in order, after an ellipsis
         output = "".join(c for c in sorted(set(inputs) - {","}) if inputs.count(c) == 1)
     else:
         output = match[2].replace("\0", ".")
@@ -204,7 +204,7 @@ def _parsed(equation: str, count: int) -> tuple[list[str], str]:
 
 
 def _ellipsis_width(i: int, term: str, shape: tuple[int, ...]) -> int:
-    """How many axes the ellipsis of a term stands for."""
+    """The number of axes that the ellipsis of a term represents."""
     named = len(term.replace(".", ""))
     if "." not in term and named != len(shape):
         raise errors.invalid_argument(f"Expected input {i} to have rank {named} but got: {len(shape)}", "Einsum")
@@ -221,7 +221,7 @@ def _check_sizes(terms: list[str], shapes: Sequence[tuple[int, ...]], dots: str)
         for axis, (label, n) in enumerate(zip(term, shape, strict=True)):
             known = sizes.setdefault(label, n)
             if type(n) is not int or type(known) is not int or n == known:
-                continue  # a dimension that is not known yet is checked by the program
+                continue  # the program checks an unknown dimension
             if label not in dots:
                 raise errors.invalid_argument(
                     f"Expected dimension {known} at axis {axis} of the input shaped {errors.brackets(shape)} but got "
@@ -237,7 +237,7 @@ def _check_sizes(terms: list[str], shapes: Sequence[tuple[int, ...]], dots: str)
 
 
 def _einsum_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, equation: str) -> list[Any]:
-    """For each operand: the cotangent times all the others, summed over what the operand does not have."""
+    """For each operand, the cotangent times all others, summed over the indices that the operand does not have."""
     inputs, output = equation.split("->")
     terms = inputs.split(",")
     operands = saved[: len(terms)]
@@ -255,7 +255,7 @@ def _einsum_vjp(xp: Any, g: Any, needs: list[Any], *saved: Any, equation: str) -
         given = [g, *(xp.conj(x) if type(g) is type(x) else _conjugate(x) for _, x in others)]
         part = xp.einsum(*given, equation=",".join([output, *(t for t, _ in others)]) + "->" + reduced)
         sizes = dict(zip(term, shape, strict=True))
-        if reduced != once:  # an index that only this operand has was summed away: every position gets the same
+        if reduced != once:  # an index of only this operand was summed: every position gets the same
             part = xp.reshape(part, shape=tuple(sizes[c] if c in reduced else 1 for c in once))
             part = xp.broadcast_to(part, shape=tuple(sizes[c] for c in once))
         result.append(part if once == term else _on_diagonal(xp, part, once, term, sizes))

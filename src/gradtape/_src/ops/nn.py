@@ -1,4 +1,4 @@
-"""Neural primitives that are worth fusing: hot, or numerically delicate when written out."""
+"""Neural primitives that are worth fusing: hot, or numerically delicate as separate ops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _log_softmax_dx(g, out, xp, axis, half):
 
 
 def _shares(x: Any, xp: Any, axis: int) -> Any:
-    """Rounded numbers that add up to 1 again: else gradients would all lean to one side, and so would their sums."""
+    """Round so that the sum is 1 again: otherwise all gradients would have the same bias, and so would their sums."""
     return x / xp.sum(x, axis=(axis,), keepdims=True)
 
 
@@ -47,7 +47,7 @@ log_softmax = primitive(
 )  # fmt: skip
 
 
-pinned = linear(  # as it is, and computed once: XLA must not compute it anew in everything that uses it
+pinned = linear(  # identity that is computed once: XLA must not recompute it in every consumer
     "pinned",
     lambda g: g,
     tf_name="Identity",
@@ -59,7 +59,7 @@ pinned = linear(  # as it is, and computed once: XLA must not compute it anew in
 
 
 def _standardize_vjp(xp, g, needs, x, out, inverse, epsilon, centered=True):
-    """The inverse standard deviation is an output, too: only a second derivative has a cotangent for it."""
+    """The inverse standard deviation is an output as well: only a second derivative has a cotangent for it."""
     first, second = g
     last, count = len(out.shape) - 1, number(out.shape[-1], numpy_dtype(out))
     result = None
@@ -95,7 +95,7 @@ standardize = primitive(
 
 
 def _rows(name: str) -> Any:
-    """The batch rule of an op on (logits, labels): the hidden axis is one more axis of rows."""
+    """The batching rule of an op on (logits, labels): the hidden axis becomes one more axis of rows."""
 
     def rule(xp: Any, size: int, batched: list[bool], logits: Any, labels: Any) -> Any:
         return getattr(xp, name)(
@@ -106,7 +106,7 @@ def _rows(name: str) -> Any:
 
 
 def _sparse_vjp(xp, g, needs, logits, labels, loss, slope):
-    """The slope is an output too: a derivative that flows back into it is the second one."""
+    """The gradient is an output as well: its cotangent belongs to the second derivative."""
     first, second = g
     last = len(labels.shape)
     result = None
@@ -142,7 +142,7 @@ def _cross_entropy_kernel(xp, logits, labels):
 def _cross_entropy_dlogits(g, logits, labels, xp):
     last = len(logits.shape) - 1
     inner = namespace_of(logits)
-    slope = inner.softmax(logits, axis=last) - labels  # TensorFlow's: the labels of a row are taken to sum to one
+    slope = inner.softmax(logits, axis=last) - labels  # as in TensorFlow: the labels of a row are assumed to sum to one
     return xp.reshape(g, shape=(*g.shape, 1)) * slope
 
 

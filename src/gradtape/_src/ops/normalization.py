@@ -1,4 +1,4 @@
-"""The variance as one primitive: its derivative needs the input alone."""
+"""The variance as one primitive, whose derivative depends only on its input."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _variance(xp, x, *, axis, constant_mean, keepdims=False):
 
 
 def _variance_dx(g, x, xp, axis, constant_mean):
-    """2 (x - mean) / n: the variance is least at the mean, so the mean's own derivative does not show.
+    """2 (x - mean) / n: the variance is minimal at the mean, so the mean's derivative does not contribute.
 
-    With `constant_mean` it does not show in further derivatives either, which are exact otherwise.
+    With `constant_mean` it does not contribute to higher derivatives either, which are exact otherwise.
     """
     shape = tuple(x.shape)
     count = max(math.prod(shape[i] for i in axis), 1)

@@ -1,9 +1,9 @@
 """The cross entropy of logits that are a product: x w + bias.
 
-With many classes the logits are the largest array of a model. As one primitive, loss and gradient are computed in
-blocks of rows, and the logits of all rows never exist together. The last axis of x is that of features; w is [features,
-classes], or [classes, features] where it is `adjoint`. Logits are rounded as the formula rounds them: to the dtype of
-the product, then to `dtype`, that of the loss, if it is another one.
+With many classes the logits are the largest array of a model. This primitive computes loss and gradient in blocks of
+rows, so that the logits of all rows never exist together. The last axis of x is features; w is [features, classes], or
+[classes, features] if it is `adjoint`. Logits are rounded as in the formula: to the dtype of the product, then to
+`dtype`, that of the loss, if it differs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gradtape._src.core.structure import OpCall
 from gradtape._src.ops.batching import broadcast_rows
 
 BLOCK_ROWS = 256
-"""How many rows NumPy computes at a time."""
+"""The number of rows that NumPy computes at a time."""
 
 
 def _logits(xp: Any, x: Any, w: Any, bias: Any, adjoint: bool, dtype: Any = None) -> Any:
@@ -119,7 +119,7 @@ def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype=None):
 
 
 def _rows(xp: Any, size: int, batched: list[bool], *arrays: Any) -> tuple[Any, ...]:
-    """Operands with the hidden axis, and one more for the rows."""
+    """Operands with the hidden axis, and one more axis for the rows."""
     x, w, labels, *bias = [broadcast_rows(xp, size, b, a) for a, b in zip(arrays, batched, strict=True)]
     flat = xp.reshape(x, shape=(size, prod(x.shape[1:-1]), x.shape[-1]))
     numbers = xp.reshape(labels, shape=tuple(flat.shape[:2]))
@@ -202,4 +202,4 @@ def _both(g: Any, x: Any, w: Any, labels: Any, *bias: Any, **attrs: Any) -> tupl
 
 
 register_function("projected_cross_entropy_both", arrays=_both_kernel, batches=_both_batch, tensors=_both)
-"""The loss and its derivatives: a program that needs both has the logits once (`graph/merges.py`)."""
+"""The loss and its derivatives: a program that needs both computes the logits once (`graph/merges.py`)."""

@@ -1,4 +1,4 @@
-"""Random numbers that follow their parameters: what a fixed draw does when alpha or the bounds move a little."""
+"""Derivatives of random numbers by their parameters (implicit reparameterization)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradtape._src.ops import special as special  # digamma, of a rule
 from gradtape._src.ops.index import take_batch
 
 
-# The derivatives of these integrals are integrals of the same kind, so that every order of derivative exists.
+# The derivatives of these integrals are integrals of the same kind, so derivatives of every order exist.
 def _gamma_tail_dy(g, x, y, out, xp, order):
     slope = out * (1 - (x - 1) / y)
     if order == 0:
@@ -38,12 +38,12 @@ gamma_tail = primitive(
 
 
 def _gamma_sample_dx(g, x, out, xp):
-    """-(dP/dalpha) / (dP/dout): how the number at a fixed quantile moves (implicit reparameterisation)."""
+    """-(dP/dalpha) / (dP/dout): the derivative of the number at a fixed quantile (implicit reparameterization)."""
     slope = xp.gamma_tail(x, out, order=1) + xp.gamma_tail(x, out, order=0) * (xp.log(out) - xp.digamma(x))
     return g * xp.where(xp.greater(out, 0), slope, 0)
 
 
-# x is alpha, y numbers drawn with it. The value is y; how it moves with alpha is what a tape learns.
+# x is alpha, y are numbers drawn with it. The value is y; tapes record its derivative by alpha.
 gamma_sample = primitive(
     "gamma_sample",
     ("x", "y"),
@@ -55,8 +55,8 @@ gamma_sample = primitive(
     kernel=lambda xp, x, y: xp.where(xp.equal(x, x), y, x),
     doc="Gamma numbers, as a function of their parameter.",
 )
-# x and y are bounds, z a normal number drawn between them, u = P(normal < z | x < normal < y). The value is z; how it
-# moves with the bounds at a fixed u is what a tape learns.
+# x and y are bounds, z a normal number drawn between them, u = P(normal < z | x < normal < y). The value is z; tapes
+# record its derivative by the bounds at a fixed u.
 truncated_sample = primitive(
     "truncated_sample",
     ("x", "y", "u", "z"),

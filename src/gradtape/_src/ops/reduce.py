@@ -1,4 +1,4 @@
-"""Reductions, scans and order: many numbers become few, or are put in order."""
+"""Reductions, scans and sorting."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Axes = tuple[int, ...]
 
 
 def _expand(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
-    """Give a reduced array its axes back, with length 1."""
+    """Restore the axes of a reduced array, with length 1."""
     return xp.reshape(g, shape=tuple(1 if i in axis else n for i, n in enumerate(shape)))
 
 
 def _broadcast_back(g: Any, xp: Any, axis: Axes, shape: Axes) -> Any:
-    """Repeat a reduced array along the axes that were reduced."""
+    """Broadcast a reduced array along the reduced axes."""
     return xp.broadcast_to(_expand(g, xp, axis, shape), shape=shape)
 
 
 def _sum_block_diagonal(xp: Any, level: int, operands: tuple[Any, ...], *, axis: Axes, keepdims: bool = False) -> Any:
-    """Summing over the block-diagonal axis leaves the diagonal itself: the full rows are not needed."""
+    """Summing over the block-diagonal axis leaves the diagonal: the full rows are not needed."""
     (x,) = operands
     if 0 in axis and x.row_index is not None:
         return None
@@ -57,7 +57,7 @@ sum_ = linear(
 def _mean_dx(g: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
     if len(axis) == len(x_shape):
         count = _count(x_shape, g)
-        if type(g) is np.ndarray and not g.ndim and count <= 4096:  # the common case, first (benchmark: mlp32)
+        if type(g) is np.ndarray and not g.ndim and count <= 4096:  # the most common case (benchmark: mlp32)
             each = np.empty(x_shape, g.dtype)
             each.fill(g.item() / count)
             return each
@@ -66,7 +66,7 @@ def _mean_dx(g: Any, x_shape: Axes, xp: Any, axis: Axes) -> Any:
 
 
 def _count(lengths: Any, g: Any) -> Any:
-    """How many elements there are, at least 1, as a divisor."""
+    """The number of elements, at least 1, as a divisor."""
     count = math.prod(lengths)
     return count or 1 if type(count) is int else number(maximum(count, 1), numpy_dtype(g))
 
@@ -79,7 +79,7 @@ mean = linear(
 
 
 def _prod_dx(g, x, xp, axis):
-    """g times the product of all the others, exact where factors are zero: from the left times from the right."""
+    """g times the product of all other elements (to the left and to the right), exact with zero factors."""
     shape, kept = tuple(x.shape), [i for i in range(len(x.shape)) if i not in axis]
     order = (*kept, *axis)
     flat = xp.reshape(xp.transpose(x, perm=order), shape=(*(shape[i] for i in kept), math.prod(shape[i] for i in axis)))
@@ -154,7 +154,7 @@ def _top_k_jvp(given, values, attrs, tangents):
 
 
 def _top_k_structure(call: OpCall) -> Any:
-    """Any element of a row can be the k-th; at a point it is known which. Positions have no derivative."""
+    """Any element of a row can be the k-th; locally it is known which one is. Positions have no derivative."""
     ids, axis = call.dense_input(0), call.attrs["axis"]
     where = call.value(2) if call.local else None
     if where is not None:
@@ -162,8 +162,8 @@ def _top_k_structure(call: OpCall) -> Any:
     return np.broadcast_to(call.sets.union_over(ids, (axis,), keepdims=True), call.shape), call.empty(1)
 
 
-# The first k in order along an axis, and where they were. As in TensorFlow the places are no dead end for a gradient:
-# it is zero.
+# The first k in order along an axis, and their indices. As in TensorFlow, the gradient of the indices is zero, not
+# None.
 top_k = primitive(
     "top_k", ("x",), lambda g, out1, x_shape, xp, axis: xp.put_along_axis(g[0], out1, axis=axis, size=x_shape[axis]),
     tf_name="TopKV2", outputs=2, kernel=_top_k_kernel, batch=shift_axis("top_k"), jvp=_top_k_jvp,
@@ -181,10 +181,10 @@ cumsum = linear(
 
 
 def _cumprod_dx(g, x, xp, axis, exclusive, reverse):
-    """Row j of the result is the product of the others up to each i >= j; exact where factors are zero.
+    """Row j of the result is the product of the other elements up to each i >= j; exact with zero factors.
 
-    P[j, i] = x_0 … x_{j-1} x_{j+1} … x_i: a running product from j onward with x_j left out, times what stands
-    before j. Quadratic in the length of the axis, as any exact formula with zeros is.
+    P[j, i] = x_0 … x_{j-1} x_{j+1} … x_i: a cumulative product from j on without x_j, times the product before j. This
+    is quadratic in the length of the axis, like any formula that is exact with zeros.
     """
     n = x.shape[axis]
     shape = tuple(x.shape)
@@ -216,7 +216,7 @@ def _logsumexp_kernel(xp, x, *, axis, keepdims=False):
 
 
 def _logsumexp_dx(g, x, out, xp, axis):
-    """g times the softmax. Its weights add up to 1 but for the rounding of `out`, which counts where that is large."""
+    """g times the softmax. Its weights sum to 1 up to the rounding of `out`, which matters if that is large."""
     shape = tuple(x.shape)
     weights = xp.exp(x - _expand(out, xp, axis, shape))
     total = xp.sum(weights, axis=axis, keepdims=True)

@@ -1,4 +1,4 @@
-"""Scatters that compare, and ops that look at values: what a number is, which numbers occur."""
+"""Scatters that compare values; numeric checks, and counts of values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradtape._src.ops.index import put_nd_batch, put_structure
 
 # -- tensor_scatter_nd_max, tensor_scatter_nd_min --------------------------------------------------------------------
 def _shares(g: Any, x: Any, updates: Any, indices: Any, out: Any, xp: Any) -> tuple[Any, Any, Any]:
-    """Where x and the updates reached the result, and the cotangent divided by how many did."""
+    """Where x and the updates are equal to the result, and the cotangent divided by their number."""
     dtype = numpy_dtype(g)
     own = xp.astype(xp.equal(x, out), dtype=dtype)
     theirs = xp.astype(xp.equal(updates, xp.gather_nd(out, indices, batch_dims=0)), dtype=dtype)
@@ -67,9 +67,9 @@ scatter_min = primitive(
 )
 
 
-# -- ops that TensorFlow has no gradient for: a path through them is an error, not None ------------------------------
+# -- ops without a gradient in TensorFlow: a path through them is an error, not None ---------------------------------
 def no_entry(tf_name: str) -> Any:
-    """A rule that says, in TensorFlow's words, that there is no gradient."""
+    """A rule that raises TensorFlow's error for a missing gradient."""
 
     def rule(g):
         raise LookupError(
@@ -114,7 +114,7 @@ unique_with_counts = primitive(
 
 
 def _bincount_batch(xp, size, batched, weights, places, *, count):
-    """Every row counts into bins of its own, and into one more for what is not counted."""
+    """Every row has its own bins, and one more for elements that are not counted."""
     weights, places = broadcast_rows(xp, size, batched[0], weights), broadcast_rows(xp, size, batched[1], places)
     first = positions(size, numpy_dtype(places)) * (count + 1)
     apart = places + xp.reshape(first, shape=(size, 1))
@@ -137,7 +137,7 @@ dense_bincount = primitive(
     category="reduction",
     doc="How often, or with which total weight, each integer occurs.",
 )
-histogram = primitive(  # x is what the bins were found from: tapes are to know that it ends here
+histogram = primitive(  # x is what the bins were computed from, so that tapes know that a path ends here
     "histogram",
     ("x", "bins"),
     tf_name="HistogramFixedWidth",

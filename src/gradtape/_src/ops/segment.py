@@ -1,4 +1,4 @@
-"""Segments and scans: rows with the same id become one row, running totals of several kinds."""
+"""Segments and scans: reductions of rows with the same id, and cumulative functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _segment_extreme_dx(g, x, ids, out, xp):
 
 
 def _rows_behind(name: str) -> Any:
-    """The batch rule of a segment primitive: rows first, the hidden axis behind them, one pass for all."""
+    """The batching rule of a segment primitive: the hidden axis is moved after the rows, for one pass over all."""
 
     def rule(xp: Any, size: int, batched: list[bool], x: Any, ids: Any, **attrs: Any) -> Any:
         if batched[1]:
@@ -72,10 +72,10 @@ segment_min = primitive(
 def _running_product_dx(g, x, out, xp, half, axis, exclusive, reverse):
     """TensorFlow's formula, which divides by x: linear in the length of the axis, and 0 where x is 0.
 
-    Products of half-precision numbers are computed again, in float32: `out` was rounded.
+    Products in half precision are recomputed in float32, because `out` was rounded.
 
-    The derivative at a zero is lost that way, and complex slopes are not conjugated. `cumprod`, the primitive behind
-    `reduce_prod`, has the exact rule.
+    The derivative at zeros is lost, and complex slopes are not conjugated. `cumprod`, the primitive of `reduce_prod`,
+    has the exact rule.
     """
     products = xp.running_product(x, axis=axis, exclusive=exclusive, reverse=reverse) if half else out
     return xp.divide_no_nan(xp.cumsum(g * products, axis=axis, exclusive=exclusive, reverse=not reverse), x)
@@ -101,7 +101,7 @@ def _weighted_scan_batch(xp, size, batched, g, x, y, **attrs):
 
 
 def _weighted_scan_structure(call: OpCall) -> Any:
-    """A running total of w and y, and x at its own position."""
+    """A cumulative sum of w and y, and x at its own position."""
     w, x, y = call.ids
     parts = [] if x is None else [x]
     if w is not None or y is not None:
@@ -110,8 +110,8 @@ def _weighted_scan_structure(call: OpCall) -> Any:
     return call.sets.union(*parts)
 
 
-# exp(x_i) times the sum of w_j exp(-y_j) over the j that i can see. Its derivatives are again such sums, seen from the
-# other side: that makes every order of derivative of cumulative_logsumexp as stable as the function itself.
+# exp(x_i) times the sum of w_j exp(-y_j) over the visible j. Its derivatives are such sums in the opposite direction,
+# so that derivatives of every order of cumulative_logsumexp are as stable as the function itself.
 weighted_scan = primitive(
     "weighted_scan",
     ("w", "x", "y"),

@@ -42,7 +42,7 @@ fft = linear(
 
 
 def _half_weights(g: Any, axis: int, length: int, inner: float) -> Any:
-    """What each kept bin stands for: itself at both ends, itself and its mirror image (`inner`) between."""
+    """The weight of each bin: 1 at both ends, and `inner` in between, for the bin and its mirror image."""
     weights = np.full(length // 2 + 1, inner)
     weights[0] = 1
     if length % 2 == 0:
@@ -100,7 +100,7 @@ def _overlap_add_transpose(g, x_shape, xp, axis, step):
     have, need = g.shape[axis], (frames - 1) * step + length
     rank = len(g.shape)
     missing = maximum(need - have, 0)
-    if is_dimension(missing) or missing:  # what fell off the end has no cotangent
+    if is_dimension(missing) or missing:  # what is beyond the end has no cotangent
         g = xp.pad(g, before=(0,) * rank, after=tuple(missing if i == axis else 0 for i in range(rank)))
     if is_dimension(missing) or have > need:
         g = xp.getitem(g, index=(slice(None),) * axis + (slice(0, maximum(need, 0)),))

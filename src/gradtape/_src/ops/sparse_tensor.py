@@ -1,4 +1,4 @@
-"""`tf.SparseTensor`: a tensor given by the coordinates and values of its elements. It never becomes dense by itself."""
+"""`tf.SparseTensor`: a tensor given by the coordinates and values of its elements, never densified implicitly."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ class SparseTensor:
         return self * other if _is_tensor(other) else NotImplemented
 
     def __truediv__(self, other: Any) -> SparseTensor:
-        """The quotient, as far as there are values: zeros divided by zero are left out, as they are in TensorFlow."""
+        """The quotient of the values: zeros divided by zero are omitted, as in TensorFlow."""
         return self.with_values(self.values / self._picked(other))
 
     def _refuse(self, other: Any) -> Any:
-        """The other operators of a tensor beside this."""
+        """Raise an error for the other operators of dense tensors."""
         return convert(self) if _is_tensor(other) else NotImplemented
 
     __radd__ = __rsub__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = __matmul__ = _refuse
@@ -131,7 +131,7 @@ def _unpickled(indices: Tensor, values: Tensor, dense_shape: Tensor) -> SparseTe
 
 
 def _is_tensor(value: Any) -> bool:
-    """Whether it is a tensor or becomes one by itself, as variables do."""
+    """Whether it is a tensor, or converted to one implicitly, like variables."""
     return isinstance(value, Tensor) or converter_of(value) is not None
 
 
@@ -187,7 +187,7 @@ class SparseTensorSpec(ShapeAndDtype):
 
 
 def _of_parts(like: SparseTensor, parts: list[Any]) -> SparseTensor:
-    """Put together again as it was taken apart: also of what stands for tensors, such as their specs."""
+    """Rebuild a flattened value, also from objects that replace tensors, such as their specs."""
     new = SparseTensor.__new__(SparseTensor)
     new.indices, new.values, new.dense_shape = parts
     return new
@@ -203,12 +203,12 @@ nest.register_composite(SparseTensor, lambda s: (s.indices, s.values, s.dense_sh
 
 # -- primitives of one tensor ----------------------------------------------------------------------------------------
 def map_values(function: Callable[..., Any], x: SparseTensor) -> SparseTensor:
-    """A function of the values, where they are."""
+    """Apply a function to the values, keeping their positions."""
     return x.with_values(function(x.values))
 
 
 def _call(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> SparseTensor:
-    """What TensorFlow's functions make of a sparse tensor: of most of them it is no operand."""
+    """Run a function of TensorFlow on a sparse tensor, which most of them reject."""
     if not registry[name].sparse or type(args[0]) is not SparseTensor:
         raise
     return map_values(call, args[0])
@@ -225,7 +225,7 @@ register_handler(SparseTensor, _call)
 
 
 def _example(parts: list[Any], places: list[int]) -> list[Any]:
-    """Coordinates along a diagonal, and a shape that has it."""
+    """Coordinates along a diagonal, and a shape that contains it."""
     indices, values, _ = parts
     count, rank = indices.array.shape
     diagonal = np.repeat(np.arange(count), rank).reshape(count, rank)
@@ -277,7 +277,7 @@ def unstack(x: SparseTensor, op: str = "SerializeManySparse") -> list[SparseTens
 
 
 def stack(rows: Sequence[SparseTensor], op: str = "DeserializeSparse") -> SparseTensor:
-    """Sparse tensors of one rank, one after the other along a new first axis; the largest sizes count."""
+    """Stack sparse tensors of the same rank along a new first axis; sizes are the maxima."""
     ranks = [row.dense_shape.array.shape[0] for row in rows]
     for number, rank in enumerate(ranks):
         if rank != ranks[0]:

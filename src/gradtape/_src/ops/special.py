@@ -55,7 +55,7 @@ leaky_relu = primitive(
 
 
 def _silu_dx(g, x, xp):
-    """g (s + x s (1 - s)), in place as far as it goes."""
+    """g (s + x s (1 - s)), computed in place where possible."""
     s = xp.sigmoid(x)
     slope = x * s
     slope -= slope * s
@@ -75,7 +75,7 @@ gelu = unary(
 
 
 def _gelu_slope_dx(g, x, xp):
-    """g (2 - x²) φ(x); the bell comes first, so that only the largest x overflow, as they do in TensorFlow."""
+    """g (2 - x²) φ(x); φ comes first, so that only the largest x overflow, as in TensorFlow."""
     x = GELU_SCALE * x
     bell = (GELU_SCALE * _BELL) * xp.exp(-0.5 * (x * x))
     return g * (2 * bell - 0.5 * (bell * (x + x) * x))
@@ -109,7 +109,7 @@ gelu_tanh_slope = unary(
 
 # -- products and quotients that are 0 where a factor is -------------------------------------------------------------
 def _is_nonzero(x: Any, xp: Any) -> Any:
-    """1, or 0 where x is 0: the slope of x f(y) by x is f(y), and TensorFlow counts it as 0 at x = 0, whatever y is."""
+    """1, or 0 where x is 0: the slope of x f(y) by x is f(y), which TensorFlow treats as 0 at x = 0 for all y."""
     x = xp.stop_gradient(x)
     return xp.where(xp.equal(xp.sign(x), 0), 0, 1 + zero(x, xp))
 
@@ -213,7 +213,7 @@ igammac = binary(
 
 
 def _igamma_a_dx(g, a, x, xp, order):
-    """The density's own derivative by a, `order` times: a Bell polynomial in the derivatives of its logarithm."""
+    """The derivative of the density by a, `order` times: a Bell polynomial in the derivatives of its logarithm."""
     slopes = [xp.log(x) - xp.digamma(a)] + [-xp.polygamma(float(k), a) for k in range(1, order)]
     bells: list[Any] = [1.0]
     for n in range(order):
@@ -333,9 +333,9 @@ bessel_y1 = unary(
 )  # fmt: skip
 
 
-# -- integrals: the derivative is what they are integrals of ---------------------------------------------------------
+# -- integrals: the derivative is the integrand ----------------------------------------------------------------------
 def _dawsn_dx(g, x, out, xp):
-    """1 - 2 x out; of large numbers its asymptotic series, -(u + 3 u² + 15 u³ + ...) in u = 1 / (2 x²)."""
+    """1 - 2 x out; for large x its asymptotic series, -(u + 3 u² + 15 u³ + ...) in u = 1 / (2 x²)."""
     far = xp.greater(xp.absolute(x), 20)
     inverse = 1 / xp.where(far, x, 20)
     u = 0.5 * (inverse * inverse)
@@ -365,7 +365,7 @@ fresnel_cos = unary(
 
 
 def _spence_dx(g, x, xp):
-    """log(x) / (1 - x); close to 1 its Taylor polynomial, so that further derivatives neither cancel nor fail."""
+    """log(x) / (1 - x); near 1 its Taylor polynomial, so that further derivatives neither cancel nor fail."""
     u = x - 1
     near = xp.less(xp.absolute(u), 0.02)
     close = xp.where(near, u, 0)
