@@ -223,3 +223,39 @@ def test_pictures_and_tensors_become_texts() -> None:
     np.testing.assert_array_equal(tf.io.decode_png(png), x)
     assert tf.io.decode_jpeg(jpeg).shape == (2, 2, 3)
     np.testing.assert_array_equal(tf.io.parse_tensor(text, tf.int32), x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tf.strings.upper(["a"], encoding="latin"),
+        lambda: tf.strings.regex_full_match(["a"], "("),
+        lambda: tf.strings.regex_replace(["a"], "a{1001}", ""),
+        lambda: tf.strings.substr(["hello", "w"], 3, 1),
+        lambda: tf.strings.reduce_join([["a"]], axis=[0, 0]),
+        lambda: tf.strings.to_hash_bucket_strong(["a"], 10, key=[1]),
+        lambda: tf.strings.to_number(["a"]),
+        lambda: tf.strings.unicode_decode([b"\xff"], "UTF-8", errors="strict"),
+        lambda: tf.strings.unicode_decode(["a"], "nope"),
+        lambda: tf.strings.unicode_encode([0xD800], "UTF-8", errors="strict"),
+        lambda: tf.strings.unsorted_segment_join(["a", "b"], [0, 5], 2),
+        lambda: tf.io.decode_base64(["!!"]),
+        lambda: tf.io.decode_csv(["a"], [[0]]),
+        lambda: tf.io.decode_csv(["1,2,3"], [[0], [7]]),
+        lambda: tf.io.decode_csv(["1,"], [[0], tf.constant([], tf.int32)]),
+        lambda: tf.io.decode_raw(["abc"], tf.int16),
+        lambda: tf.io.decode_raw(["abcd", "efg"], tf.uint8),
+        lambda: tf.io.decode_json_example("x"),
+        lambda: tf.io.parse_tensor("abc", tf.int32),
+        lambda: tf.io.parse_tensor(tf.io.serialize_tensor([1.0]), tf.int32),
+        lambda: tf.io.parse_single_example(b"abc", {"a": tf.io.FixedLenFeature([], tf.int64)}),
+        lambda: tf.io.parse_single_example(b"", {"a": tf.io.FixedLenFeature([], tf.int64)}),
+        lambda: tf.audio.decode_wav(b"abc"),
+    ],
+)
+def test_texts_that_an_op_refuses_are_invalid_arguments_in_functions_too(call):
+    with pytest.raises(tf.errors.InvalidArgumentError) as eager:
+        call()
+    with pytest.raises(tf.errors.InvalidArgumentError) as traced:
+        tf.function(call)()
+    assert str(traced.value) == str(eager.value)

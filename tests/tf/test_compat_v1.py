@@ -144,3 +144,64 @@ def test_variables_under_older_names(capfd):
     assert int(v1.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)])) == 3
     with pytest.raises(tf.errors.InvalidArgumentError, match="bad"):
         v1.verify_tensor_all_finite(tf.constant(np.nan), "bad")
+
+
+@pytest.mark.parametrize("space", ["experimental", "lookup", "ragged", "saved_model", "sets", "sparse", "strings"])
+def test_namespaces_of_newer_functions(space):
+    newer, older = getattr(tf, space), getattr(v1, space)
+    shared = [name for name in dir(older) if not name.startswith("_") and hasattr(newer, name)]
+    assert shared
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        older.nothing_like_it  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: v1.strings.length("é", None, "UTF8_CHAR"), 1),
+        (lambda: v1.strings.substr("hello", 1, 2, None, "BYTE"), b"el"),
+        (lambda: v1.strings.to_number(string_tensor="5", out_type=tf.int32), 5),
+        (lambda: v1.string_to_number(input="5"), 5.0),
+        (lambda: v1.strings.to_hash_bucket(input="5", num_buckets=1), 0),
+        (lambda: v1.string_to_hash_bucket(string_tensor="5", num_buckets=1), 0),
+        (lambda: v1.strings.reduce_join(["a", "b"], reduction_indices=0), b"ab"),
+        (lambda: v1.sparse.reduce_sum(v1.sparse.from_dense([[1.0, 2.0]]), reduction_axes=[0, 1]), 3.0),
+        (lambda: v1.sets.set_size(v1.sparse.from_dense([[1, 2]]))[0], 2),
+    ],
+)
+def test_arguments_of_the_first_version(call, expected):
+    assert call().numpy() == expected
+
+
+def test_strings_are_split_into_sparse_tensors():
+    found = v1.strings.split(["a b", "c"])
+    assert found.indices.numpy().tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert found.values.numpy().tolist() == [b"a", b"b", b"c"]
+    assert v1.strings.split(source="a,b", sep=",", result_type="RaggedTensor").to_list() == [[b"a", b"b"]]
+    with pytest.raises(ValueError, match="result_type must be 'RaggedTensor' or 'SparseTensor'"):
+        v1.strings.split(["a"], result_type="list")
+    with pytest.raises(ValueError, match="Cannot specify both 'input' and 'source'"):
+        v1.strings.split(["a"], source=["b"])
+    traced = tf.function(lambda x: v1.strings.split(x).values)
+    assert traced(tf.constant(["a b", "c"])).numpy().tolist() == [b"a", b"b", b"c"]
+
+
+def test_tables_have_an_initializer():
+    words = v1.lookup.KeyValueTensorInitializer(["cat", "dog"], tf.constant([0, 1], tf.int64))
+    table, vocabulary = v1.lookup.StaticHashTable(words, -1), v1.lookup.StaticVocabularyTable(words, 2)
+    assert isinstance(table, tf.lookup.StaticHashTable)
+    assert table.lookup(tf.constant(["dog", "cow"])).numpy().tolist() == [1, -1]
+    assert vocabulary.lookup(tf.constant(["dog"])).numpy().tolist() == [1]
+    with tf.Graph().as_default(), v1.Session() as session:
+        assert session.run([v1.tables_initializer(), table.initializer, vocabulary.initializer]) == [None] * 3
+
+
+def test_parts_of_device_names_can_be_set():
+    spec = v1.DeviceSpec(job="a")
+    spec.job, spec.device_type, spec.device_index = "b", "gpu", "1"
+    spec.merge_from(tf.DeviceSpec(task=3))
+    assert spec.to_string() == "/job:b/task:3/device:GPU:1"
+    assert spec.parse_from_string("/job:w") is spec
+    assert (spec.job, spec.task, spec.device_index) == ("w", None, None)
+    assert v1.DeviceSpec(job="w") == spec != tf.DeviceSpec(job="w")
+    assert isinstance(spec, tf.DeviceSpec)

@@ -35,7 +35,8 @@ def test_messages_of_one_value_and_shapes():
 def test_names_of_devices():
     spec = tf.DeviceSpec.from_string("/job:worker/replica:1/task:2/device:GPU:3")
     assert (spec.job, spec.replica, spec.task, spec.device_type, spec.device_index) == ("worker", 1, 2, "GPU", 3)
-    assert spec.to_string() == str(spec) == "/job:worker/replica:1/task:2/device:GPU:3"
+    assert spec.to_string() == "/job:worker/replica:1/task:2/device:GPU:3"
+    assert str(spec) == "<DeviceSpec(job=worker, replica=1, task=2, device_type=GPU, device_index=3)>"
     assert spec.replace(device_type="cpu", device_index=None).to_string().endswith("/device:CPU:*")
     assert spec.make_merged_spec(tf.DeviceSpec(task=5)).task == 5
     assert tf.DeviceSpec.from_string("/CPU:0") == tf.DeviceSpec(device_type="CPU", device_index=0)

@@ -127,3 +127,17 @@ def test_custom_gradients_of_ragged_tensors():
     assert y.to_list() == [[2.0, 4.0], [], [6.0]]
     assert tape.gradient(y, r).to_list() == [[3.0, 3.0], [], [3.0]]
     assert seen == [[[1.0, 1.0], [], [1.0]]]
+
+
+def test_lengths_of_stacked_vectors_are_shapes():
+    assert tf.ragged.stack([[1, 2], [3]]).row_splits.dtype == tf.int32
+    assert tf.ragged.stack([tf.ragged.constant([[1, 2]]), [[3]]]).row_splits.dtype == tf.int64
+    assert tf.ragged.stack_dynamic_partitions([1, 2, 3], [0, 2, 0], 3).row_splits.dtype == tf.int32
+    for dtype in (tf.int32, tf.int64):
+        spec = tf.RaggedTensorSpec([None], tf.int32, row_splits_dtype=dtype)
+        assert tf.map_fn(tf.range, tf.constant([2, 3]), fn_output_signature=spec).row_splits.dtype == dtype
+
+
+def test_flat_values_of_other_sizes_are_not_mapped():
+    with pytest.raises(ValueError, match=r"Got sizes: \{2, 3\}"):
+        tf.ragged.map_flat_values(tf.add, tf.ragged.constant([[1, 2], [3]]), tf.ragged.constant([[1], [3]]))

@@ -48,15 +48,13 @@ def parsed(data: bytes, wanted: DType | None = None) -> Tensor:
             fields.setdefault(number, []).append(value)
     except ValueError:
         text = base64.b64encode(data[:_SHOWN]).decode() + ("..." if len(data) > _SHOWN else "")
-        raise errors.invalid_argument(f"Could not parse `serialized` as TensorProto, base64: {text}", _OP) from None
+        raise errors.refused_value(f"Could not parse `serialized` as TensorProto, base64: {text}", _OP) from None
     try:
         dtype = as_dtype([number for number in fields.get(1, []) if type(number) is int][-1])
     except (IndexError, TypeError):
         raise _unparsable("it has no dtype") from None
     if wanted is not None and dtype is not wanted:
-        raise errors.invalid_argument(
-            f"Type mismatch between parsed tensor ({dtype.word}) and dtype ({wanted.word})", _OP
-        )
+        raise errors.refused_value(f"Type mismatch between parsed tensor ({dtype.word}) and dtype ({wanted.word})", _OP)
     if dtype.is_quantized or dtype.name in ("resource", "variant"):
         raise _unparsable(f"gradtape does not support tensors of {dtype.name}")
     try:
@@ -66,7 +64,7 @@ def parsed(data: bytes, wanted: DType | None = None) -> Tensor:
 
 
 def _unparsable(why: str) -> errors.InvalidArgumentError:
-    return errors.invalid_argument(f"Cannot parse tensor from proto: {why}", _OP)
+    return errors.refused_value(f"Cannot parse tensor from proto: {why}", _OP)
 
 
 def _array(fields: dict[int, list[Any]], dtype: DType) -> ndarray:

@@ -114,7 +114,7 @@ class SavedTable:
     def _initializer(self) -> Message:
         inputs = [writing.arg("table", writing.RESOURCE)]
         if self.asset is not None:
-            found = self.table.initializer
+            found = self.table._initializer
             key, value = found.columns
             attrs: dict[str, Message] = {"key_index": [(3, key)], "value_index": [(3, value)]}
             attrs |= {"delimiter": [(2, writing.text(found.delimiter))], "offset": [(3, found.offset)]}

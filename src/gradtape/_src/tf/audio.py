@@ -49,7 +49,7 @@ def decode_wav(
     try:
         samples, rate = wav.read(data.item())
     except wav.WavError as error:
-        raise errors.invalid_argument(str(error), op) from None
+        raise errors.refused_value(str(error), op) from None
     if channels >= 0:
         samples = samples[:, np.minimum(np.arange(channels), samples.shape[1] - 1)]
     if count >= 0:
@@ -73,7 +73,7 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
         received = errors.brackets(rate.shape)
         raise errors.invalid_argument(f"Input sample_rate should be a scalar tensor, got {received} instead.", op)
     if rate <= 0:
-        raise errors.invalid_argument(f"sample_rate must be in (0, 2^32), got: {rate}", op)
+        raise errors.refused_value(f"sample_rate must be in (0, 2^32), got: {rate}", op)
     if not 0 < samples.shape[1] < 1 << 16:
         raise errors.invalid_argument(f"num_channels must be in (0, 2^16), got: {samples.shape[1]}", op)
     return string_tensor([wav.write(samples, int(rate))], ())

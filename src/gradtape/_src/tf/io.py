@@ -106,11 +106,11 @@ _FORMATS = (
 
 def _format_of(data: bytes, op: str) -> str:
     if not data:
-        raise errors.invalid_argument("Input is empty.", op)
+        raise errors.refused_value("Input is empty.", op)
     for magic, kind in _FORMATS:
         if data.startswith(magic) and (kind != "WEBP" or data[8:12] == b"WEBP"):
             return kind
-    raise errors.invalid_argument("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required.", op)
+    raise errors.refused_value("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required.", op)
 
 
 _WRONG = {  # TensorFlow's errors for files that it cannot read
@@ -169,7 +169,7 @@ def _named(data: bytes, op: str) -> Iterator[None]:
     except Exception as error:
         sentence = _WRONG[_format_of(data, op)].format(len(data))
         why = f": {error}" if isinstance(error, (OSError, SyntaxError, ValueError)) else ""
-        raise errors.invalid_argument(f"{sentence}{why}", op) from None
+        raise errors.refused_value(f"{sentence}{why}", op) from None
 
 
 def _pixels(picture: Any, channels: int, dtype: Any, op: str) -> Any:
@@ -378,7 +378,7 @@ def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | No
     """
     data = _bytes(contents, "ExtractJpegShape")
     if not data.startswith(b"\xff\xd8\xff"):
-        raise errors.invalid_argument("Invalid JPEG data, size " + str(len(data)), "ExtractJpegShape")
+        raise errors.refused_value("Invalid JPEG data, size " + str(len(data)), "ExtractJpegShape")
     picture = _header(data, "ExtractJpegShape")
     shape = [picture.height, picture.width, len(picture.getbands())]
     return wrap(np.array(shape, as_dtype(output_type).numpy_dtype))
@@ -404,7 +404,7 @@ def _picture(image: Any, op: str, channels: tuple[int, ...], dtypes: tuple[str, 
         raise errors.invalid_argument(f"image must be 3-dimensional{errors.brackets(values.shape)}", op)
     if values.shape[2] not in channels:
         listed = ", ".join(map(str, channels[:-1])) + f", or {channels[-1]}"
-        raise errors.invalid_argument(f"image must have {listed} channels{errors.brackets(values.shape)}", op)
+        raise errors.refused_value(f"image must have {listed} channels{errors.brackets(values.shape)}", op)
     return np.ascontiguousarray(values)
 
 
@@ -449,7 +449,7 @@ def encode_jpeg(
     """
     quality = as_int(quality, "quality", 95)
     if not 0 <= quality <= 100:
-        raise errors.invalid_argument(f"quality must be in [0,100], got {quality}", "EncodeJpeg")
+        raise errors.refused_value(f"quality must be in [0,100], got {quality}", "EncodeJpeg")
     values = _picture(image, "EncodeJpeg", (1, 3), ("uint8",))
     image_module, _ = _pillow()
     out = _io.BytesIO()
@@ -557,7 +557,7 @@ def decode_raw(
     if fixed_length is not None:
         length = integer(fixed_length, "DecodePaddedRaw", fixed=True)
         if length <= 0:
-            raise errors.invalid_argument(f"fixed_length ({length}) must be greater than zero.", "DecodePaddedRaw")
+            raise errors.refused_value(f"fixed_length ({length}) must be greater than zero.", "DecodePaddedRaw")
         if length % dtype.itemsize:
             raise errors.invalid_argument(
                 f"fixed_length ({length}) must be a multiple of the size of out_type ({dtype.itemsize})",
@@ -566,14 +566,14 @@ def decode_raw(
         rows = [r[:length].ljust(length, b"\0") for r in rows]
     sizes = {len(r) for r in rows}
     if len(sizes) > 1:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             "DecodeRaw requires input strings to all be the same size, but element 1 has "
             f"another size than element 0: {sorted(sizes)}",
             "DecodeRaw",
         )
     size = sizes.pop() if sizes else 0
     if size % dtype.itemsize:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"Input to DecodeRaw has length {size} that is not a multiple of {dtype.itemsize}, the size of "
             f"{as_dtype(out_type).word}",
             "DecodeRaw",

@@ -129,7 +129,7 @@ def _example(text: bytes) -> Any:
         example._merge(text, strict=True)
     except ValueError:
         shown = text[:_SHOWN].decode("ascii", "backslashreplace") + ("..." if len(text) > _SHOWN else "")
-        raise errors.invalid_argument(f"Could not parse example input, value: '{shown}'", _OP) from None
+        raise errors.refused_value(f"Could not parse example input, value: '{shown}'", _OP) from None
     return example.features.feature
 
 
@@ -153,7 +153,7 @@ def values_of(key: str, row: Any, dtype: Any, op: str = _OP) -> Any:
     if feature is None or kind is None:
         return None
     if kind != _LISTS[dtype.name]:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"Key: {key}.  Data types don't match. Data type: {_WORDS[kind]} but expected type: "
             f"{_WORDS[_LISTS[dtype.name]]}",
             op,
@@ -195,17 +195,17 @@ def _fixed(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
         values = default if values is None else values
         if values is None:
             who = "Name: <unknown>, " if several else ""
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"{who}Feature: {key} (data type: {dtype.word}) is required but could not be found.", _OP
             )
         if len(values) != size and not several:
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"Key: {key}.  Can't parse serialized Example: Some {_LISTS[dtype.name]} slice was not parsed. It "
                 f"has {len(values)} values, but the shape is {errors.brackets(shape)}",
                 _OP,
             )
         if len(values) != size:
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"Name: <unknown>, Key: {key}, Index: {i}.  Number of {dtype.word} values != expected.  Values size: "
                 f"{len(values)} but output shape: {errors.brackets(shape)}",
                 _OP,
@@ -232,7 +232,7 @@ def _sequence(key: str, rows: list[Any], feature: Any, several: bool) -> Tensor:
     size = math.prod(shape)
     for values in found:
         if values is not None and len(values) and (not size or len(values) % size):
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"Error while parsing feature with key {key}: number of elements should be divisible by {size}, found "
                 f"{len(values)} instead",
                 _OP,
@@ -364,11 +364,11 @@ def deserialize_many_sparse(
         try:
             indices, shape = parsed(where, as_dtype("int64")), parsed(sizes, as_dtype("int64"))
         except errors.InvalidArgumentError:
-            raise errors.invalid_argument("Could not parse serialized proto", op) from None
+            raise errors.refused_value("Could not parse serialized proto", op) from None
         try:
             rows.append(SparseTensor(indices, parsed(values, wanted), shape))
         except errors.InvalidArgumentError:
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"Requested SparseTensor of type {wanted.word} but SparseTensor[{i}].values has another dtype", op
             ) from None
     return stack_sparse(rows, op)

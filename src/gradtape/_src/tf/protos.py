@@ -146,7 +146,7 @@ class DeviceSpec:
         return text
 
     def _parts(self) -> dict[str, Any]:
-        return {name[1:]: getattr(self, name) for name in self.__slots__}
+        return {name[1:]: getattr(self, name) for name in DeviceSpec.__slots__}
 
     def replace(self, **kwargs: Any) -> DeviceSpec:
         """Return a copy with some parts replaced."""
@@ -161,13 +161,11 @@ class DeviceSpec:
         return DeviceSpec.from_string(spec)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DeviceSpec) and self._parts() == other._parts()
+        return isinstance(other, type(self)) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
         return hash(tuple(self._parts().values()))
 
-    def __str__(self) -> str:
-        return self.to_string()
-
     def __repr__(self) -> str:
-        return f"<DeviceSpec {self.to_string()!r}>"
+        parts = (f"{name}={getattr(self, name)}" for name in ("job", "replica", "task", "device_type", "device_index"))
+        return f"<DeviceSpec({', '.join(parts)})>"

@@ -156,6 +156,12 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _check_rows(found: list[RaggedTensor]) -> None:
+    sizes = sorted({one.flat_values.array.shape[0] for one in found})
+    if len(sizes) > 1:
+        raise ValueError(
+            "Input RaggedTensors' flat_values must all have the same outer-dimension size.  Got sizes: "
+            f"{{{', '.join(map(str, sizes))}}}"
+        )
     first = found[0]._partitions
     for other in found[1:]:
         mine = other._partitions
@@ -239,7 +245,7 @@ def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     if all(isinstance(tensor, Tensor) for tensor in tensors) and (rank == 0 or place > 0):
         return array.stack(tensors, axis)
     if rank == 1:
-        lengths = np.array([tensor.array.shape[0] for tensor in tensors], np.int64)
+        lengths = np.array([tensor.array.shape[0] for tensor in tensors], np.int32)  # the dtype of shapes
         return from_partitions(array.concat(tensors, 0), [of_lengths(lengths)])
     return pile(aligned(tensors, least=1), place)
 
@@ -290,7 +296,7 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
         raise errors.invalid_argument(
             f"partitions must be in [0, num_partitions={count}). Received {ids.tolist()}", "StackDynamicPartitions"
         )
-    lengths = np.bincount(ids, minlength=count).astype(np.int64)
+    lengths = np.bincount(ids, minlength=count).astype(ids.dtype)
     result: RaggedTensor = from_partitions(take_rows(values, np.argsort(ids, kind="stable")), [of_lengths(lengths)])
     return result
 

@@ -90,7 +90,7 @@ def _example_from_json(text: bytes) -> bytes:
                 _fill(example.features.feature[key], kind, values.get("value", []))
         return example.SerializeToString()
     except (ValueError, TypeError, AttributeError) as error:
-        raise errors.invalid_argument(f"Error while parsing JSON: {error}", "DecodeJSONExample") from None
+        raise errors.refused_value(f"Error while parsing JSON: {error}", "DecodeJSONExample") from None
 
 
 def _fill(feature: Any, kind: str, values: list[Any]) -> None:

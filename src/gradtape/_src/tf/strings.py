@@ -56,7 +56,7 @@ _ALL_BYTES = np.array([bytes([i]) for i in range(256)], object)
 def _changed_case(input: Any, encoding: Any, op: str, ascii_only: Any, unicode: Callable[[str], str]) -> Tensor:
     texts, name = texts_in(input, op), text_attribute(encoding, "encoding")
     if name not in ("", "utf-8"):
-        raise errors.invalid_argument(f"only utf-8 or '' (no encoding) is supported, received {name}", op)
+        raise errors.refused_value(f"only utf-8 or '' (no encoding) is supported, received {name}", op)
     if texts.is_large and (not name or texts.packed.is_ascii):
         return packed_tensor(texts.packed.mapped(ascii_only(texts.packed.bytes.tobytes())), texts.shape)
     rows = texts.rows
@@ -154,7 +154,7 @@ def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None 
 def _out_of_range(text: bytes, starts: ndarray, i: int, characters: bool) -> errors.InvalidArgumentError:
     shown = "" if characters else f" b'{text.decode('utf-8', 'backslashreplace')}'"
     start = int(starts[i if starts.size > 1 else 0])
-    return errors.invalid_argument(f"pos {start} out of range for string{shown} at index {i}", "Substr")
+    return errors.refused_value(f"pos {start} out of range for string{shown} at index {i}", "Substr")
 
 
 def _positions(pos: Any, count: Any) -> tuple[ndarray, ndarray]:
@@ -216,7 +216,7 @@ def _join_ragged(parts: list[Any], separator: str) -> Any:
     first = next(part for part in parts if is_ragged(part))
     for part in parts:
         if is_ragged(part) and not _same_rows(first, part):
-            raise errors.invalid_argument("Inputs must have identical ragged splits: join needs rows of equal length.")
+            raise errors.refused_value("Inputs must have identical ragged splits: join needs rows of equal length.")
     values = [part.flat_values if is_ragged(part) else part for part in parts]
     return first.with_flat_values(join(values, separator))
 
@@ -266,7 +266,7 @@ def _axes(axis: Any, rank: int) -> list[int]:
             message = f"Invalid reduction dimension {a} for input with {rank} dimension(s)"
             raise errors.out_of_range(message, "ReduceJoin")
         if a % rank in axes:
-            raise errors.invalid_argument(f"Duplicate reduction dimension {a % rank}", "ReduceJoin")
+            raise errors.refused_value(f"Duplicate reduction dimension {a % rank}", "ReduceJoin")
         axes.append(a % rank)
     return axes
 
@@ -348,7 +348,7 @@ def _check_segments(texts: ndarray, where: ndarray, segments: ndarray, op: str) 
     if segments.ndim:
         raise errors.invalid_argument("Number of segments must be a scalar", op)
     if segments < 0:
-        raise errors.invalid_argument(f"Number of segments must be non-negative but got {segments}", op)
+        raise errors.refused_value(f"Number of segments must be non-negative but got {segments}", op)
     if not where.ndim:
         raise errors.invalid_argument("Segment_id cannot have rank 0", op)
     if where.shape != texts.shape[: where.ndim]:
@@ -358,9 +358,7 @@ def _check_segments(texts: ndarray, where: ndarray, segments: ndarray, op: str) 
             op,
         )
     if where.size and (where.min() < 0 or where.max() >= segments):
-        raise errors.invalid_argument(
-            "segment_ids are not allowed to exceed num_segments or to have negative values.", op
-        )
+        raise errors.refused_value("segment_ids are not allowed to exceed num_segments or to have negative values.", op)
 
 
 # -- splitting -------------------------------------------------------------------------------------------------------
@@ -425,7 +423,7 @@ def _compiled(pattern: bytes, op: str) -> regex.Regex:
     try:
         return regex.compiled(pattern.decode())
     except regex.PatternError as error:
-        raise errors.invalid_argument(f"Invalid pattern: {pattern.decode()}, error: {error}", op) from None
+        raise errors.refused_value(f"Invalid pattern: {pattern.decode()}, error: {error}", op) from None
 
 
 @elementwise
@@ -624,7 +622,7 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | No
         raise TypeError(f"Expected list for 'key' argument to 'string_to_hash_bucket_strong' Op, not {key!r}.")
     words = [as_int(word, "key") for word in key]
     if len(words) != 2:
-        raise errors.invalid_argument("Key must have 2 elements", op)
+        raise errors.refused_value("Key must have 2 elements", op)
     return _in_buckets(input, num_buckets, op, lambda rows: hashing.siphash(rows, (words[0], words[1])))
 
 

@@ -69,8 +69,8 @@ def _check_base64(rows: list[bytes], op: str) -> None:
     for row in rows:
         if _BASE64.fullmatch(row) is None:
             if not row.translate(None, _ALPHABET):
-                raise errors.invalid_argument("Base64 string length cannot be 1 modulo 4.", op)
-            raise errors.invalid_argument("Invalid character found in base64.", op)
+                raise errors.refused_value("Base64 string length cannot be 1 modulo 4.", op)
+            raise errors.refused_value("Invalid character found in base64.", op)
 
 
 # -- comma-separated values ------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def _columns_of(
         rows = [[row[i] for i in chosen if i < len(row)] for row in rows]
     for number, row in enumerate(rows):
         if len(row) != count:
-            raise errors.invalid_argument(f"Expect {count} fields but have {len(row)} in record {number}", _CSV)
+            raise errors.refused_value(f"Expect {count} fields but have {len(row)} in record {number}", _CSV)
     return [[row[i] for row in rows] for i in range(count)]
 
 
@@ -182,7 +182,7 @@ def _plain(record: bytes, start: int, delimiter: bytes) -> tuple[bytes, int]:
     end = len(record) if end < 0 else end
     field = record[start:end]
     if any(char in field for char in (b'"', b"\n", b"\r")):
-        raise errors.invalid_argument("Unquoted fields cannot have quotes/CRLFs inside", _CSV)
+        raise errors.refused_value("Unquoted fields cannot have quotes/CRLFs inside", _CSV)
     return field, end
 
 
@@ -190,9 +190,9 @@ def _quoted(record: bytes, start: int, delimiter: bytes) -> tuple[bytes, int]:
     found = re.compile(rb'(?:[^"]|"")*').match(record, start)
     end = len(record) if found is None else found.end()
     if record[end : end + 1] != b'"':
-        raise errors.invalid_argument("Quoted field has to end with quote followed by delim or end", _CSV)
+        raise errors.refused_value("Quoted field has to end with quote followed by delim or end", _CSV)
     if record[end + 1 : end + 2] not in (delimiter, b""):
-        raise errors.invalid_argument("Quote inside a string has to be escaped by another quote", _CSV)
+        raise errors.refused_value("Quote inside a string has to be escaped by another quote", _CSV)
     return record[start:end].replace(b'""', b'"'), end + 1
 
 
@@ -207,7 +207,7 @@ def _column(
     rows = fields.rows if isinstance(fields, Packed) else fields
     empty = [i for i, field in enumerate(rows) if not field or field == missing]
     if empty and not values.size:
-        raise errors.invalid_argument(f"Field {number} is required but missing in record {empty[0]}!", _CSV)
+        raise errors.refused_value(f"Field {number} is required but missing in record {empty[0]}!", _CSV)
     if dtype == string:
         column = string_array(rows, (len(rows),))
     else:
@@ -226,7 +226,7 @@ def _numbers(fields: list[bytes] | Packed, number: int, dtype: DType) -> ndarray
         return np.asarray(read(fields, dtype.numpy_dtype))
     except numbers.NumberError as error:
         rows = fields.rows if isinstance(fields, Packed) else fields
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"Field {number} in record {rows.index(error.text)} is not a valid {dtype.word}: "
             f"{error.text.decode(errors='replace')}",
             _CSV,

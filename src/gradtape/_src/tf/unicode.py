@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from gradtape._src.conversion import operand, wrap
 from gradtape._src.dtypes import int32
-from gradtape._src.errors import invalid_argument
+from gradtape._src.errors import invalid_argument, refused_value
 from gradtape._src.tensor import Tensor
 from gradtape._src.text import scripts, unicode as codecs
 from gradtape._src.tf.arguments import allowed_text, as_int, text as text_attribute
@@ -47,9 +47,9 @@ def _decoded(
     try:
         return codecs.decode(texts, name).replace(policy, code, bool(control_characters))
     except codecs.UnknownEncodingError:
-        raise invalid_argument(f"Could not create converter for input encoding: {name}", op) from None
+        raise refused_value(f"Could not create converter for input encoding: {name}", op) from None
     except codecs.MalformedError:
-        raise invalid_argument("Invalid formatting on input string", op) from None
+        raise refused_value("Invalid formatting on input string", op) from None
 
 
 def unicode_decode(
@@ -191,7 +191,7 @@ def _encoded(
     code, valid = _replacement(replacement, "UnicodeEncode"), codecs.is_valid(codes)
     if not valid.all():
         if policy == "strict":
-            raise invalid_argument("Code point is out of range for Unicode, or is a surrogate.", "UnicodeEncode")
+            raise refused_value("Code point is out of range for Unicode, or is a surrogate.", "UnicodeEncode")
         if policy == "replace":
             codes = np.where(valid, codes, code)
         else:

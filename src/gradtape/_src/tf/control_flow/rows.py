@@ -231,7 +231,10 @@ def _stacked_ragged(component: int, like: Any, rows: list[Any]) -> Any:
                 f"Error in map_fn:\n  Expected `fn` to return a:\n    {like}\n  But it returned a:\n    {row}\n"
                 f"  (component {component})"
             )
-    return ragged.stack(rows) if rows else ragged.constant([], like.dtype, depth)
+    if not rows:
+        return ragged.constant([], like.dtype, depth)
+    dtype = like.row_splits.dtype if is_composite(like) else like.row_splits_dtype
+    return ragged.stack(rows).with_row_splits_dtype(dtype)
 
 
 def _mapped(fn: Callable[[Any], Any], elems: Any, tensors: list[Tensor], template: Any, signature: Any) -> Any:

@@ -132,7 +132,7 @@ class StaticHashTable(LookupInterface):
         if default.ndim:
             raise ValueError(f"Shapes {default.shape} and () are not compatible")
         self._cells = Cells(self.value_dtype.numpy_dtype, default)
-        self.initializer = initializer
+        self._initializer = initializer
         initializer.initialize(self)
 
     @property

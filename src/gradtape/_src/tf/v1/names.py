@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 _HERE = "gradtape._src.tf.v1"
 
@@ -36,9 +36,11 @@ _STRINGS = {
     "regex_replace": "regex_replace",
     "string_join": "join",
     "string_strip": "strip",
-    "string_to_hash_bucket": "to_hash_bucket",
     "string_to_hash_bucket_fast": "to_hash_bucket_fast",
     "string_to_hash_bucket_strong": "to_hash_bucket_strong",
+}
+_STRINGS_V1 = {
+    "string_to_hash_bucket": "to_hash_bucket",
     "string_to_number": "to_number",
     "substr": "substr",
 }
@@ -55,7 +57,15 @@ _MOVED = {
     "decode_compressed": "io.decode_compressed",
     "deserialize_many_sparse": "io.deserialize_many_sparse",
     "floor_div": "math.floordiv",
+    "edit_distance": "edit_distance",
+    "fingerprint": "fingerprint",
+    "make_ndarray": "make_ndarray",
+    "make_tensor_proto": "make_tensor_proto",
+    "RaggedTensor": "RaggedTensor",
+    "RaggedTensorSpec": "RaggedTensorSpec",
     "serialize_tensor": "io.serialize_tensor",
+    "TypeSpec": "TypeSpec",
+    "type_spec_from_value": "type_spec_from_value",
 }  # fmt: skip
 """Functions with the same arguments under another name."""
 _RECORDS = """FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_raw matching_files
@@ -96,6 +106,9 @@ def _lazy_names() -> dict[str, str]:
         name: f"{_HERE}.{name}:"
         for name in ("app", "data", "flags", "gfile", "logging", "losses", "metrics", "summary")
     }
+    table |= {name: f"{_HERE}.strings:{attribute}" for name, attribute in _STRINGS_V1.items()}
+    table |= {"DeviceSpec": f"{_HERE}.devices:DeviceSpec"}
+    table |= {"types": "gradtape.types:", "xla": "gradtape.xla:"}
     table["feature_column"] = "gradtape._src.feature_column.v1:"
     table["confusion_matrix"] = "gradtape.math:confusion_matrix"
     return table
@@ -137,6 +150,10 @@ def neural(nn: ModuleType, name: str) -> Any:
     value = getattr(import_module(f"{_HERE}.nn"), name)
     setattr(nn, name, value)
     return value
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def _joined(name: str, doc: str, *modules: str, **more: Any) -> ModuleType:
@@ -199,6 +216,8 @@ def _selected(doc: str, homes: dict[str, str]) -> Callable[[str], ModuleType]:
         for own, home in homes.items():
             module, _, attribute = home.partition(":")
             setattr(made, own, getattr(import_module(module), attribute or own))
+        space = f"tf.compat.v1.{name.rpartition('.')[2]}"
+        made.__dict__["__getattr__"] = lambda missing: _raise(_missing(made, f"{space}.{missing}", missing))
         return made
 
     return make
@@ -218,11 +237,71 @@ _PYTHON_IO = {
     "tf_record_iterator": f"{_HERE}.records:",
     "TFRecordCompressionType": f"{_HERE}.records:",
 }
+_STRING_NAMES = """as_string bytes_split format join lower ngrams regex_full_match regex_replace strip
+    to_hash_bucket_fast to_hash_bucket_strong unicode_decode unicode_decode_with_offsets unicode_encode unicode_script
+    unicode_split unicode_split_with_offsets unicode_transcode unsorted_segment_join upper"""
+_STRING_HOMES = {
+    **dict.fromkeys(_STRING_NAMES.split(), "gradtape.strings:"),
+    **dict.fromkeys(("length", "split", "substr", "to_hash_bucket", "to_number"), f"{_HERE}.strings:"),
+    "reduce_join": f"{_HERE}.functions:",
+}
+_RAGGED_NAMES = """boolean_mask constant cross cross_hashed map_flat_values range row_splits_to_segment_ids
+    segment_ids_to_row_splits stack stack_dynamic_partitions"""
+_SPARSE_NAMES = """SparseTensor bincount cross cross_hashed expand_dims eye fill_empty_rows from_dense mask maximum
+    minimum reorder reset_shape reshape retain segment_mean segment_sqrt_n segment_sum slice softmax
+    sparse_dense_matmul to_dense to_indicator transpose"""
+_SPARSE_OLDER = (
+    "add",
+    "concat",
+    "merge",
+    "reduce_max",
+    "reduce_max_sparse",
+    "reduce_sum",
+    "reduce_sum_sparse",
+    "split",
+)
+_SPARSE_HOMES = {
+    **dict.fromkeys(_SPARSE_NAMES.split(), "gradtape.sparse:"),
+    **{name: f"{_HERE}.sparse:sparse_{name}" for name in _SPARSE_OLDER},
+    "matmul": "gradtape.sparse:sparse_dense_matmul",
+    "placeholder": f"{_HERE}.misc:sparse_placeholder",
+}
+_LOOKUP_NAMES = ("KeyValueTensorInitializer", "TextFileIndex", "TextFileInitializer", "experimental")
+_LOOKUP_HOMES = {
+    **dict.fromkeys(_LOOKUP_NAMES, "gradtape.lookup:"),
+    **dict.fromkeys(("StaticHashTable", "StaticVocabularyTable"), f"{_HERE}.lookup:"),
+}
+_SETS = ("difference", "intersection", "size", "union")
+_SETS_HOMES = {f"{prefix}{name}": f"gradtape.sets:{name}" for name in _SETS for prefix in ("", "set_")}
+_EXPERIMENTAL_NAMES = """BatchableExtensionType DynamicRaggedShape ExtensionType ExtensionTypeBatchEncoder
+    ExtensionTypeSpec Optional async_clear_error async_scope dispatch_for_api dispatch_for_binary_elementwise_apis
+    dispatch_for_binary_elementwise_assert_apis dispatch_for_unary_elementwise_apis enable_strict_mode extension_type
+    function_executor_type unregister_dispatch_for"""
+_EXPERIMENTAL_HOMES = dict.fromkeys(_EXPERIMENTAL_NAMES.split(), "gradtape.experimental:")
+_SAVED_MODEL_NAMES = """ASSETS_DIRECTORY ASSETS_KEY Asset CLASSIFY_INPUTS CLASSIFY_METHOD_NAME CLASSIFY_OUTPUT_CLASSES
+    CLASSIFY_OUTPUT_SCORES DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB DEFAULT_SERVING_SIGNATURE_DEF_KEY GPU PREDICT_INPUTS
+    PREDICT_METHOD_NAME PREDICT_OUTPUTS REGRESS_INPUTS REGRESS_METHOD_NAME REGRESS_OUTPUTS SAVED_MODEL_FILENAME_PB
+    SAVED_MODEL_FILENAME_PBTXT SAVED_MODEL_SCHEMA_VERSION SERVING SaveOptions TPU TRAINING VARIABLES_DIRECTORY
+    VARIABLES_FILENAME contains_saved_model save"""
+_SAVED_MODEL_HOMES = {
+    **dict.fromkeys(_SAVED_MODEL_NAMES.split(), "gradtape.saved_model:"),
+    "load_v2": "gradtape.saved_model:load",
+    "maybe_saved_model_directory": "gradtape.saved_model:contains_saved_model",
+}
+
+
 NAMESPACES = {
+    "experimental": _selected("Extension types and dispatch.", _EXPERIMENTAL_HOMES),
     "initializers": _initializers,
+    "lookup": _selected("Lookup tables.", _LOOKUP_HOMES),
     "manip": _selected("Functions that move the elements of tensors.", _MANIP_HOMES),
     "python_io": _selected("TFRecord files.", _PYTHON_IO),
+    "ragged": _selected("Ragged tensors.", dict.fromkeys(_RAGGED_NAMES.split(), "gradtape.ragged:")),
+    "saved_model": _selected("SavedModels.", _SAVED_MODEL_HOMES),
+    "sets": _selected("Sets as the last axis of tensors.", _SETS_HOMES),
+    "sparse": _selected("Sparse tensors.", _SPARSE_HOMES),
     "spectral": _selected("Fourier transforms.", dict.fromkeys(_SPECTRAL, "gradtape.signal:")),
+    "strings": _selected("Functions of strings.", _STRING_HOMES),
     "test": _test,
     "train": _train,
 }
