@@ -251,9 +251,28 @@ def test_pictures_and_tensors_become_texts() -> None:
         lambda: tf.io.parse_single_example(b"abc", {"a": tf.io.FixedLenFeature([], tf.int64)}),
         lambda: tf.io.parse_single_example(b"", {"a": tf.io.FixedLenFeature([], tf.int64)}),
         lambda: tf.audio.decode_wav(b"abc"),
+        lambda: tf.RaggedTensor.from_row_splits([1, 2, 3], [0, 1, 2]),
+        lambda: tf.RaggedTensor.from_row_lengths([1, 2, 3], [1, -1, 3]),
+        lambda: tf.RaggedTensor.from_value_rowids([1, 2, 3], [0, 2, 1]),
+        lambda: tf.RaggedTensor.from_sparse(tf.sparse.from_dense([[0, 2], [3, 0]])),
+        lambda: tf.ragged.constant([[1, 2], [3]]) + tf.ragged.constant([[1], [3]]),
+        lambda: tf.concat([tf.ragged.constant([[1, 2], [3]]), tf.ragged.constant([[4]])], axis=1),
+        lambda: tf.squeeze(tf.ragged.constant([[1, 2], [3]]), [1]),
+        lambda: tf.gather(tf.ragged.constant([[1, 2], [3]]), [5]),
+        lambda: tf.gather_nd(tf.ragged.constant([[1, 2], [3]]), [[1, 1]]),
+        lambda: tf.ragged.range([1, 2], [3, 5], 0),
+        lambda: tf.sparse.from_dense(0.0),
+        lambda: tf.sparse.split(tf.sparse.from_dense([[1, 0, 2]]), 5, 1),
+        lambda: tf.sparse.concat(1, [tf.sparse.from_dense([[1, 0]]), tf.sparse.from_dense([[0], [3]])]),
+        lambda: tf.sparse.reduce_sum(tf.sparse.from_dense([[1, 0]]), axis=5),
+        lambda: tf.sparse.segment_sum([[1.0, 2.0]], [0, 2], [0, 1]),
+        lambda: tf.sparse.segment_sum([[1.0, 2.0], [3.0, 4.0]], [0, 1], [1, 0]),
+        lambda: tf.sparse.sparse_dense_matmul(tf.SparseTensor([[0, 5]], [1.0], [2, 2]), [[1.0], [2.0]]),
+        lambda: tf.math.segment_sum([1.0, 2.0, 3.0], [0, 0]),
+        lambda: tf.sets.size(tf.SparseTensor([[0]], [1], [2])),
     ],
 )
-def test_texts_that_an_op_refuses_are_invalid_arguments_in_functions_too(call):
+def test_values_that_an_op_refuses_are_invalid_arguments_in_functions_too(call):
     with pytest.raises(tf.errors.InvalidArgumentError) as eager:
         call()
     with pytest.raises(tf.errors.InvalidArgumentError) as traced:

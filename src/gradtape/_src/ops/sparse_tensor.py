@@ -245,7 +245,7 @@ def _coordinates(x: SparseTensor, op: str) -> tuple[ndarray, ndarray]:
     if outside.any():
         row = int(np.argmax(outside))
         at, need = errors.brackets(where[row].tolist()), errors.brackets(sizes.tolist())
-        raise errors.invalid_argument(f"indices[{row}] = {at} is out of bounds: need 0 <= index < {need}", op)
+        raise errors.refused_value(f"indices[{row}] = {at} is out of bounds: need 0 <= index < {need}", op)
     other = where[1:] != where[:-1]
     first = np.argmax(other, axis=1)[:, None]
     grows = np.take_along_axis(where[1:], first, 1) > np.take_along_axis(where[:-1], first, 1)
@@ -253,7 +253,7 @@ def _coordinates(x: SparseTensor, op: str) -> tuple[ndarray, ndarray]:
         row = 1 + int(np.argmin(grows))
         what = "out of order" if other[row - 1].any() else "repeated"
         at = errors.brackets(where[row].tolist())
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"indices[{row}] = {at} is {what}. Many sparse ops require sorted indices: sort the coordinates, and "
             "the values with them, before creating the tensor.",
             op,

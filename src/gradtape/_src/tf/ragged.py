@@ -167,7 +167,7 @@ def _check_rows(found: list[RaggedTensor]) -> None:
         mine = other._partitions
         same = len(mine) == len(first) and all(a.matches(b) for a, b in zip(mine, first, strict=True))
         if not same:
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 "All ragged inputs must have the same nested_row_splits. Received "
                 f"{[p.splits.tolist() for p in first]} and {[p.splits.tolist() for p in mine]}."
             )
@@ -200,7 +200,7 @@ def range(
     if len(sizes) > 1:
         raise errors.invalid_argument("starts, limits, and deltas must have the same shape", "RaggedRange")
     if (step == 0).any():
-        raise errors.invalid_argument("Requires delta != 0", "RaggedRange")
+        raise errors.refused_value("Requires delta != 0", "RaggedRange")
     first, last, step = (np.atleast_1d(part) for part in np.broadcast_arrays(first, last, step))
     span = (last - first) / step if first.dtype.kind in "fV" else -((first - last) // step)
     partition = of_lengths(np.maximum(np.ceil(span), 0).astype(dtype_of(row_splits_dtype)))
@@ -289,11 +289,11 @@ def stack_dynamic_partitions(data: Any, partitions: Any, num_partitions: Any, na
         return stack_dynamic_partitions([values], array.reshape(rows, [1]), num_partitions)
     ids = known(rows)
     if len(ids) != count_of(values):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"partitions has {len(ids)} entries for {count_of(values)} values", "StackDynamicPartitions"
         )
     if ids.size and (ids.min() < 0 or ids.max() >= count):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"partitions must be in [0, num_partitions={count}). Received {ids.tolist()}", "StackDynamicPartitions"
         )
     lengths = np.bincount(ids, minlength=count).astype(ids.dtype)

@@ -191,7 +191,7 @@ def _interleaved(values: Sequence[RaggedTensor]) -> RaggedTensor:
     count = values[0]._partition.count
     for i, value in enumerate(values):
         if value._partition.count != count:
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"Input tensors at index 0 (=x) and {i} (=y) have incompatible shapes. They have {count} and "
                 f"{value._partition.count} rows."
             )
@@ -203,7 +203,7 @@ def _interleaved(values: Sequence[RaggedTensor]) -> RaggedTensor:
 def _check_same_rows(values: Sequence[RaggedTensor]) -> None:
     for value in values[1:]:
         if not value._partition.matches(values[0]._partition):
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 "Inputs must have identical ragged splits. Received "
                 f"{values[0]._partition.splits.tolist()} and {value._partition.splits.tolist()}."
             )
@@ -269,7 +269,7 @@ def _squeezed(call: Call, x: Any, axis: int) -> Any:
         return from_partitions(_squeezed(call, x._values, axis - 1), [x._partition])
     single = x._partition.count == 1 if axis == 0 else bool((x._partition.lengths == 1).all())
     if not single:
-        raise errors.invalid_argument(f"the given axis (axis = {axis}) is not squeezable: its length is not 1.")
+        raise errors.refused_value(f"the given axis (axis = {axis}) is not squeezable: its length is not 1.")
     return x._values
 
 
@@ -277,7 +277,7 @@ def _squeezed(call: Call, x: Any, axis: int) -> Any:
 def _tile(call: Call, input: Any, multiples: Any, name: Any = None) -> Any:
     counts, rank = known(convert(multiples)), rank_of(input)
     if counts.shape != (rank,):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"Expected multiples argument to be a vector of length {rank} but got length {counts.size}", "Tile"
         )
     return _tiled(call, input, counts.tolist())
@@ -350,7 +350,7 @@ def _split_limits(splits: ndarray, size: int) -> list[int]:
     """The starts and ends of the parts of an axis."""
     exact = size % int(splits) == 0 if splits.ndim == 0 else int(splits.sum()) == size
     if not exact:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             "Cannot exactly split the `axis` dimension of `value` with the given `num_or_size_split`: its size is "
             f"{size}, but num_or_size_splits is {splits.tolist()}."
         )
@@ -362,7 +362,7 @@ def _split_limits(splits: ndarray, size: int) -> list[int]:
 def _dynamic_partition(call: Call, data: Any, partitions: Any, num_partitions: Any, name: Any = None) -> list[Any]:
     numbers = known(convert(partitions, dtype_hint="int32"))
     if numbers.shape != (count_of(data),):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"data.shape must start with partitions.shape, got {data.shape} and {errors.brackets(numbers.shape)}",
             "DynamicPartition",
         )
@@ -416,7 +416,7 @@ def checked_positions(index: ndarray, size: Any) -> ndarray:
         at = int(np.argmax(wrong.reshape(-1)))
         limit = int(np.broadcast_to(size, index.shape).reshape(-1)[at])
         place = errors.brackets(tuple(int(n) for n in np.unravel_index(at, index.shape))) if index.ndim else ""
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"indices{place} = {int(index.reshape(-1)[at])} is not in [0, {limit})", "RaggedGather"
         )
     return index
@@ -434,7 +434,7 @@ def _gather_batch(call: Call, params: Any, where: Any, axis: int, batch: int) ->
     if batch > 1:
         rows = where if type(where) is RaggedTensor else RaggedTensor.from_tensor(where, row_splits_dtype=dtype)
         if not rows._partition.matches(source._partition):
-            raise errors.invalid_argument("batch shapes of params and indices do not match", "RaggedGather")
+            raise errors.refused_value("batch shapes of params and indices do not match", "RaggedGather")
         return from_partitions(_gathered(call, source._values, rows._values, axis - 1, batch - 1), [rows._partition])
     return _positions_in_rows(source, where, np.arange(count_of(where)))
 
@@ -518,7 +518,7 @@ def boolean_mask(data: Any, mask: Any) -> Any:
     if type(data) is not RaggedTensor:
         data = RaggedTensor.from_tensor(data, row_splits_dtype=mask._partition.dtype)
     if not data._partition.matches(mask._partition):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             "Inputs must have identical ragged splits: the rows of data and mask have the lengths "
             f"{data._partition.lengths.tolist()} and {mask._partition.lengths.tolist()}."
         )

@@ -240,15 +240,15 @@ def _unsorted_segment(call: Any, data: Any, segment_ids: Any, num_segments: Any,
     count = int(known(convert(num_segments)))
     if type(segment_ids) is RaggedTensor:
         if type(data) is not RaggedTensor or not data._partition.matches(segment_ids._partition):
-            raise errors.invalid_argument("segment_ids.shape must be a prefix of data.shape", "RaggedSegment")
+            raise errors.refused_value("segment_ids.shape must be a prefix of data.shape", "RaggedSegment")
         return _unsorted_segment(call, data._values, segment_ids._values, count)
     if type(data) is not RaggedTensor:
         return call(data, segment_ids, count)
     ids = known(convert(segment_ids))
     if ids.ndim != 1 or len(ids) != data._partition.count:
-        raise errors.invalid_argument("segment_ids.shape must be a prefix of data.shape", "RaggedSegment")
+        raise errors.refused_value("segment_ids.shape must be a prefix of data.shape", "RaggedSegment")
     if (ids >= count).any():
-        raise errors.invalid_argument(f"segment_ids must be less than num_segments={count}", "RaggedSegment")
+        raise errors.refused_value(f"segment_ids must be less than num_segments={count}", "RaggedSegment")
     return in_segments(call, data, ids, count)
 
 
@@ -294,7 +294,7 @@ def _matmul_of_one(a: Any, b: Any, *flags: bool) -> Any:
 
 
 def _ragged_inside() -> Exception:
-    return errors.invalid_argument("The matrices in `a` and `b` may not be ragged in their innermost dimension.")
+    return errors.refused_value("The matrices in `a` and `b` may not be ragged in their innermost dimension.")
 
 
 def _padded(x: Any) -> Tensor:
@@ -326,7 +326,7 @@ def _row_width(x: RaggedTensor, values: RaggedTensor) -> ndarray:
 def _check_inner(inner: Any, other: Any) -> None:
     a, b = np.broadcast_arrays(inner, other)
     if not np.array_equal(a, b):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"Matrix size-incompatible: the inner dimensions {a.tolist()} and {b.tolist()} differ.", "BatchMatMulV2"
         )
 

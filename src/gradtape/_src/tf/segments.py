@@ -91,7 +91,7 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
     if not have:
         raise errors.invalid_argument("input must be at least rank 1", op)
     if not is_same(ids.size, have[0]):
-        raise errors.invalid_argument("segment_ids should be the same size as dimension 0 of input.", op)
+        raise errors.refused_value("segment_ids should be the same size as dimension 0 of input.", op)
     if ids.size != have[0]:
         x = array.reshape(x, shape=(ids.size, *have[1:]))
     if not ids.size:
@@ -107,7 +107,7 @@ def _in_dynamic_order(x: Tensor, where: Tensor, op: str) -> tuple[Tensor, Any, i
     if len(ids.shape) != 1:
         raise errors.invalid_argument("segment_ids should be a vector.", op)
     if not is_same_shape(x.array.shape[:1], ids.shape):
-        raise errors.invalid_argument("segment_ids should be the same size as dimension 0 of input.", op)
+        raise errors.refused_value("segment_ids should be the same size as dimension 0 of input.", op)
     ids = verify(_SORTED, ids, op=op)
     return x, wrap(ids), sizes_from(ids[-1] + np.ones((), ids.dtype)).item()
 
@@ -119,8 +119,8 @@ def _are_not_sorted(xp: Any, ids: Any, **_: Any) -> Any:
 def _not_sorted(ids: Any, op: str) -> Exception:
     if ids[0] < 0:
         sentence = f"Segment id {ids[0]} out of range [0, {ids[-1] + 1}), possibly because 'segment_ids' input is not "
-        return errors.invalid_argument(f"{sentence}sorted.", op)
-    return errors.invalid_argument(
+        return errors.refused_value(f"{sentence}sorted.", op)
+    return errors.refused_value(
         "segment ids are not increasing. Use tf.math.unsorted_segment_* for ids in any order", op
     )
 

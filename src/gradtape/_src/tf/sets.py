@@ -61,7 +61,7 @@ def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
     _check_dtype(a.dtype, "a")
     sizes = sizes_of(a)
     if len(sizes) < 2:
-        raise errors.invalid_argument(f"Invalid rank {len(sizes)}.", "SetSize")
+        raise errors.refused_value(f"Invalid rank {len(sizes)}.", "SetSize")
     counts = np.zeros(int(np.prod(sizes[:-1])), np.int32)
     for row, members in _sets_of(a).items():
         counts[row] = len(members)

@@ -30,7 +30,7 @@ def from_dense(tensor: TensorLike | SparseTensor, name: str | None = None) -> Sp
     """
     x = operand(tensor)
     if not x.array.shape:
-        raise errors.invalid_argument("WhereOp : Unhandled input: the tensor is a scalar.", "Where")
+        raise errors.refused_value("WhereOp : Unhandled input: the tensor is a scalar.", "Where")
     if not is_known(x):
         raise unknown_shape("tf.sparse.from_dense", "Use the dense tensor inside a tf.function.")
     numbers = np.asarray(x.array)
@@ -101,15 +101,15 @@ def _no_element_of(rows: list[list[int]], shape: Any) -> Exception | None:
         here = f"indices[{i}] = [{','.join(map(str, row))}]"
         if not all(0 <= n < size for n, size in zip(row, shape, strict=True)):
             sentence = f"{here} is out of bounds: need 0 <= index < {errors.brackets(shape)}"
-            return errors.invalid_argument(sentence, "SparseToDense")
+            return errors.refused_value(sentence, "SparseToDense")
         if row == before:
-            return errors.invalid_argument(f"{here} is repeated", "SparseToDense")
+            return errors.refused_value(f"{here} is repeated", "SparseToDense")
         if before is not None and row < before:
             sentence = (
                 f"{here} is out of order. Many sparse ops require sorted indices.\n"
                 "    Use `tf.sparse.reorder` to create a correctly ordered copy.\n\n"
             )
-            return errors.invalid_argument(sentence, "SparseToDense")
+            return errors.refused_value(sentence, "SparseToDense")
         before = row
     return None
 
@@ -117,7 +117,7 @@ def _no_element_of(rows: list[list[int]], shape: Any) -> Exception | None:
 _ELEMENTS = Rule(_wrong_element, _no_element)
 _INSIDE = Rule(
     lambda xp, where, shape: (where < 0) | (where >= np.array(shape, where.dtype)),
-    lambda where, shape: errors.invalid_argument(
+    lambda where, shape: errors.refused_value(
         f"Indices are not valid (out of bounds).  Shape: {errors.brackets(shape)}", "SparseToDense"
     ),
 )

@@ -180,7 +180,7 @@ def _dropped_axes(axis: Any, rank: int, op: str) -> set[int]:
     places = set()
     for one in known(convert(axis, dtype_hint="int32")).reshape(-1).tolist():
         if not -rank <= one < rank:
-            raise errors.invalid_argument(f"Invalid reduction dimension {one}, for input with {rank} dimensions.", op)
+            raise errors.refused_value(f"Invalid reduction dimension {one}, for input with {rank} dimensions.", op)
         places.add(int(one) % rank)
     return places
 
@@ -198,7 +198,7 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
         raise errors.unsupported_dtype("SparseSoftmax", sp_input.dtype, "half, float, double")
     if len(sizes) < 2:
         shape = ",".join(map(str, sizes.tolist()))
-        raise errors.invalid_argument(f"Input should have rank >= 2, but received shape: {shape}", "SparseSoftmax")
+        raise errors.refused_value(f"Input should have rank >= 2, but received shape: {shape}", "SparseSoftmax")
     groups, number = np.unique(flat_positions(where[:, :-1], sizes[:-1]), return_inverse=True)
     ids = wrap(number.reshape(-1).astype(np.int64))
     largest = stop_gradient(segments.unsorted_segment_max(sp_input.values, ids, len(groups)))
@@ -258,7 +258,7 @@ def _product(sparse: SparseTensor, dense: Tensor, swap: bool, conjugate: bool) -
         wrong = np.flatnonzero((given < 0) | (given >= limit))
         if len(wrong):
             at = int(wrong[0])
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"{word} ({given[at]}) from index[{at},{int(word == 'k')}] out of bounds (>={limit})",
                 "SparseTensorDenseMatMul",
             )
@@ -343,7 +343,7 @@ def _in_segments(
     if num_segments is not None:
         most = int(known(convert(num_segments)))
         if count > most:
-            raise errors.invalid_argument("segment ids must be < num_segments", op)
+            raise errors.refused_value("segment ids must be < num_segments", op)
         count = most
     chosen = pick(x, rows, sparse_gradient)
     total: Tensor = index.add_rows(chosen, wrap(ids.astype(np.int64)), shape=(count, *x.array.shape[1:]))
@@ -352,13 +352,13 @@ def _in_segments(
 
 def _check_segments(rows: ndarray, ids: ndarray, size: int, op: str) -> None:
     if (ids < 0).any():
-        raise errors.invalid_argument("segment ids must be >= 0", op)
+        raise errors.refused_value("segment ids must be >= 0", op)
     if (np.diff(ids) < 0).any():
-        raise errors.invalid_argument("segment ids are not increasing", op)
+        raise errors.refused_value("segment ids are not increasing", op)
     wrong = np.flatnonzero((rows < 0) | (rows >= size))
     if len(wrong):
         at = int(wrong[0])
-        raise errors.invalid_argument(f"Bad: indices[{at}] == {rows[at]} out of range [0, {size})", op)
+        raise errors.refused_value(f"Bad: indices[{at}] == {rows[at]} out of range [0, {size})", op)
 
 
 # -- counts ----------------------------------------------------------------------------------------------------------
@@ -386,7 +386,7 @@ def bincount(
     numbers, rows, height = _counted(values, place)
     amounts = None if weights is None else _weights(weights, values, numbers)
     if (numbers < 0).any():
-        raise errors.invalid_argument("Input values must all be non-negative", "DenseCountSparseOutput")
+        raise errors.refused_value("Input values must all be non-negative", "DenseCountSparseOutput")
     width = int(numbers.max()) + 1 if len(numbers) else 0
     width = max(width, 0 if minlength is None else int(known(convert(minlength))))
     width = width if maxlength is None else min(width, int(known(convert(maxlength))))

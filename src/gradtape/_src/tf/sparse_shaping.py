@@ -216,7 +216,7 @@ def slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None
     first, extent = known(convert(start)).astype(np.int64), known(convert(size)).astype(np.int64)
     for word, given in (("start", first), ("size", extent)):
         if given.shape != sizes.shape:
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"Expected {word} to be a vector of length {len(sizes)} but got length {given.size}", "SparseSlice"
             )
     left = np.clip(sizes - first, 0, None)
@@ -245,7 +245,7 @@ def split(sp_input: Any = None, num_split: Any = None, axis: Any = None, name: s
         )
     size = int(sizes[place])
     if not 1 <= count <= size:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"Input num_split should be between 1 and the splitting dimension size ({size}), got {count}", "SparseSplit"
         )
     lengths = [size // count + (i < size % count) for i in range(count)]
@@ -309,7 +309,7 @@ def _check_joined(inputs: Sequence[SparseTensor], shapes: Sequence[ndarray], axi
         for d in range(rank):
             if not expand and d != axis % rank and shape[d] != shapes[0][d]:
                 have = f"expected {shapes[0][d]} for dimension {d} but got {shape[d]}"
-                raise errors.invalid_argument(f"Input shapes must match: {have} at position {i}", "SparseConcat")
+                raise errors.refused_value(f"Input shapes must match: {have} at position {i}", "SparseConcat")
 
 
 @hosted
@@ -326,9 +326,7 @@ def fill_empty_rows(sp_input: SparseTensor, default_value: Any, name: str | None
     wrong = np.flatnonzero((where[:, 0] < 0) | (where[:, 0] >= sizes[0]))
     if len(wrong):
         at = int(wrong[0])
-        raise errors.invalid_argument(
-            f"indices({at}, 0) is invalid: {where[at, 0]} >= {sizes[0]}", "SparseFillEmptyRows"
-        )
+        raise errors.refused_value(f"indices({at}, 0) is invalid: {where[at, 0]} >= {sizes[0]}", "SparseFillEmptyRows")
     empty = np.bincount(where[:, 0], minlength=int(sizes[0])) == 0
     rows = np.flatnonzero(empty)
     added = np.zeros((len(rows), len(sizes)), np.int64)
@@ -378,11 +376,11 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
     first = found[0]
     for other in found[1:]:
         if not np.array_equal(sizes_of(other), sizes_of(first)):
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 "Mismatched shapes! All sparse arguments of map_values must have the same shape."
             )
         if not np.array_equal(coordinates(other), coordinates(first)):
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 "Mismatched indices! All sparse arguments of map_values must have the same indices."
             )
     result = convert(op(*args, **kwargs))

@@ -97,7 +97,7 @@ def dense_shape(need: tuple[int, ...], shape: Any) -> tuple[int, ...]:
         return need
     if given.rank != len(need):
         word = errors.brackets(tuple("?" if n is None else n for n in given))
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"rt_input.shape and shape={word} are incompatible: rt_input.rank = {len(need)} but shape.rank = "
             f"{given.rank}",
             "RaggedTensorToTensor",
@@ -117,7 +117,7 @@ def default_of(flat: Tensor, default_value: Any) -> Tensor:
         )
     have = tuple(default.array.shape)
     if len(have) >= len(flat.array.shape):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"default_value.shape={errors.brackets(have)} and rt_input.flat_values.shape="
             f"{errors.brackets(flat.array.shape)} are incompatible: default_value.rank = {len(have)}  must be less "
             f"than rt_input.flat_values.rank = {len(flat.array.shape)}",

@@ -104,7 +104,7 @@ def _row_number(key: Any, count: int) -> int:
     if row >= count:
         raise IndexError(f"Row key {row} out of bounds: the ragged tensor has {count} rows.")
     if row < -count:
-        raise errors.invalid_argument(f"slice index {row + count} of dimension 0 out of bounds.", "StridedSlice")
+        raise errors.refused_value(f"slice index {row + count} of dimension 0 out of bounds.", "StridedSlice")
     return row + count if row < 0 else row
 
 
@@ -174,7 +174,7 @@ def _column(x: RaggedTensor, key: Any) -> Any:
             f"{_RAGGED} Rows may be too short for position {place}: take a slice, such as [:, {place}:{place + 1}]."
         )
     if not -length <= place < length:
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             f"Index out of bounds when indexing into a ragged tensor: {place} is not in a row of length {length}."
         )
     return take_rows(x._values, x._partition.starts + (place + length if place < 0 else place))

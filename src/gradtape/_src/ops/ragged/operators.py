@@ -166,7 +166,7 @@ def _placed(flat: Tensor, rows: ndarray) -> Tensor:
 
 
 def _incompatible(received: str) -> Exception:
-    return errors.invalid_argument(
+    return errors.refused_value(
         "Unable to broadcast: dimension size mismatch in dimension. Ragged rows must have equal lengths, or one of "
         f"them a uniform length of 1. Received {received}."
     )

@@ -189,7 +189,7 @@ def known(tensor: Tensor) -> ndarray:
 
 
 def _refuse(sentence: str, condition: str, found: Any) -> Exception:
-    return errors.invalid_argument(f"{sentence}\nCondition {condition} did not hold. Received: {found}.")
+    return errors.refused_value(f"{sentence}\nCondition {condition} did not hold. Received: {found}.")
 
 
 def from_row_splits(row_splits: Any, validate: bool) -> RowPartition:

@@ -287,7 +287,7 @@ class RaggedTensor:
         in_order = not (np.diff(ids, prepend=0) < 0).any()
         partition = partitions.of_lengths(np.bincount(ids, minlength=int(sizes[0])).astype(ids.dtype))
         if not in_order or not np.array_equal(where[:, 1], partition.offsets):
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 "SparseTensor is not right-ragged: the elements of each row must be at its beginning, in order. "
                 f"SparseTensor.indices = {where.tolist()}"
             )
@@ -427,7 +427,7 @@ class RaggedTensor:
             return self._sizes(sizes, out_type)
         places = partitions.known(convert(axis))
         if ((places < 0) | (places >= len(sizes))).any():
-            raise errors.invalid_argument(f"indices = {places.tolist()} is not in [0, {len(sizes)})", "GatherV2")
+            raise errors.refused_value(f"indices = {places.tolist()} is not in [0, {len(sizes)})", "GatherV2")
         return self._sizes(np.asarray(sizes[places]), out_type)
 
     @property
@@ -504,7 +504,7 @@ class RaggedTensor:
         if kept is not None:
             flat, where = take_rows(flat, kept), where[kept]
         if flat.array.shape[1:] != sizes[outer:]:
-            raise errors.invalid_argument(
+            raise errors.refused_value(
                 f"rt_input.shape and shape={errors.brackets(sizes)} are incompatible: the inner dimensions differ",
                 "RaggedTensorToTensor",
             )
@@ -619,7 +619,7 @@ def _checked(values: Any, partition: RowPartition, validate: bool, given: Any) -
     """A ragged tensor, whose partition has as many values as there are."""
     rows = _as_values(values)
     if validate and partition.size != count_of(rows):
-        raise errors.invalid_argument(
+        raise errors.refused_value(
             "Arguments to _from_row_partition do not form a valid RaggedTensor\nCondition x == y did not hold. "
             f"The rows have {partition.size} values, but there are {count_of(rows)}."
         )
@@ -631,7 +631,7 @@ def _as_values(values: Any) -> Values:
         return values
     tensor = convert(values)
     if not tensor.ndim:
-        raise errors.invalid_argument("slice index 0 of dimension 0 out of bounds.", "StridedSlice")
+        raise errors.refused_value("slice index 0 of dimension 0 out of bounds.", "StridedSlice")
     return tensor
 
 

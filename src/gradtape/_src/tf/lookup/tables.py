@@ -543,7 +543,7 @@ class DenseHashTable(_ChangingTable):
         names = super()._names(keys, op)
         for what, key in self._reserved.items():
             if key in names:
-                raise errors.invalid_argument(f"Using the {what} as a table key is not allowed", op)
+                raise errors.refused_value(f"Using the {what} as a table key is not allowed", op)
         return names
 
     def _wrong_keys(self, dtype: DType) -> TypeError:
