@@ -161,7 +161,7 @@ class Budget:
         self.plans.append(plan)
         self.peak = max(self.peak, self.kept + plan.peak)
         self.dropped += sum(len(unit.replaced) for unit in plan.units)
-        self.recomputed += sum(len(unit.steps) for unit in plan.units)
+        self.recomputed += sum(len(unit.steps) for unit in plan.units) + plan.loop_ops
         self.seconds += plan.seconds
 
     @property

@@ -307,10 +307,9 @@ class GradientTape(Tape):
                     )
                 )
         if self._budget is not None:
-            graph = current_graph()
+            graph, recording.budget = current_graph(), self._budget
             if graph is None:
                 self._budget.attach(recording)
-                recording.budget = self._budget
             else:
                 _limits().check_plannable(graph, self._budget)
         if "profile" in self.options:

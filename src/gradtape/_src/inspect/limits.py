@@ -41,13 +41,13 @@ def begin(budget: Budget) -> Callable[[Iterable[Any]], None]:
 
 
 def _in_graph(graph: Graph, budget: Budget) -> Callable[[Iterable[Any]], None]:
-    from gradtape._src.graph.recomputation import graphs
+    from gradtape._src.graph.recomputation import functions
 
     boundary = len(graph.nodes)
 
     def plan(results: Iterable[Any]) -> None:
         check_plannable(graph, budget)
-        budget.add_plan(graphs.recompute(graph, boundary, arrays_in(results), budget.limit))
+        budget.add_plan(functions.recompute(graph, boundary, arrays_in(results), budget.limit))
 
     return plan
 

@@ -126,7 +126,7 @@ def _plan_table(plans: Sequence[Any]) -> Table:
             bytes_text(plan.unlimited),
             bytes_text(plan.peak),
             bytes_text(plan.saved),
-            plural(sum(len(unit.steps) for unit in plan.units), "op"),
+            _again_text(plan),
             time_text(plan.seconds * 1e9),
         ]
         for plan in plans
@@ -134,6 +134,13 @@ def _plan_table(plans: Sequence[Any]) -> Table:
     missed = [plan for plan in plans if plan.peak > plan.limit]
     remarks = [f"No plan was found for {bytes_text(p.limit)}: {bytes_text(p.peak)} is the least." for p in missed]
     return Table("Recomputation in programs", columns, cells, remarks)
+
+
+def _again_text(plan: Any) -> str:
+    """What a plan recomputes: ops, and iterations of loops."""
+    ops = sum(len(unit.steps) for unit in plan.units)
+    parts = [plural(ops, "op")] if ops or not plan.iterations else []
+    return ", ".join([*parts, *([plural(plan.iterations, "iteration")] if plan.iterations else [])])
 
 
 def _is_elsewhere(held: Holding) -> bool:

@@ -200,7 +200,9 @@ def _limit(maximum: Any) -> tuple[int | None, Tensor | None]:
 
 def _slots(carry: Sequence[Tensor], limit: int | None) -> int:
     """The number of carries that a loop saves: an even number, because half of them are freed when all are used."""
-    slots = max(16, min(4096, _KEPT_BYTES // max(carried_bytes(carry), 1)))
+    budgets = [recorder.budget for recorder in active_recorders() if recorder.budget is not None]
+    fitting = min([_KEPT_BYTES, *[budget.limit // 2 for budget in budgets]]) // max(carried_bytes(carry), 1)
+    slots = max(2 if budgets else 16, min(4096, fitting))
     if limit is not None:
         slots = max(1, min(slots, limit))
     return slots + slots % 2

@@ -56,7 +56,7 @@ def scan(
 
     `function` takes two lists of tensors and returns two lists.
     """
-    first = [_row_like(t) for t in rows]
+    first = [row_like(t) for t in rows]
 
     def body(*values: Tensor) -> Any:
         new, given = function(list(values[: len(carry)]), list(values[len(carry) :]))
@@ -77,7 +77,7 @@ def scan(
     return results[:count], results[count + len(changed) :]
 
 
-def _row_like(tensor: Tensor) -> Tensor:
+def row_like(tensor: Tensor) -> Tensor:
     return wrap(zeros_like_symbol(Symbolic(current_graph(), tuple(tensor.array.shape[1:]), tensor.array.dtype)))  # type: ignore[arg-type]
 
 
@@ -116,7 +116,7 @@ def record_scan(
         "scanned": len(rows),
         "length": length,
         "reverse": reverse,
-        "dce": _dce_scan,
+        "dce": dce_scan,
     }
     arrays = [t.array for t in (*carry, *rows)]
     outputs = [wrap(value) for value in add_node("scan", (*arrays, *program.others()), attrs)]
@@ -157,7 +157,7 @@ def _as_stack(rows: Tensor, length: int) -> RaggedStack:
     return RaggedStack(array.reshape(rows, shape=(length * math.prod(shape),)), shapes, shape)
 
 
-def _dce_scan(node: Node, used: Sequence[bool]) -> Node:
+def dce_scan(node: Node, used: Sequence[bool]) -> Node:
     """The same loop, without unused stacked outputs."""
     carried, scanned = node.attrs["carried"], node.attrs["scanned"]
     kept = [True] * carried + list(used[carried:])

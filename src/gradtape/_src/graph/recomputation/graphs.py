@@ -1,4 +1,4 @@
-"""Recomputation in graphs: the backward pass that was just traced gets copies of nodes of the forward pass.
+"""Recomputation in graphs: nodes as steps of a plan, and copies of nodes of the forward pass in the backward pass.
 
 Copies take what they start from through a `barrier`, together with a cotangent: XLA neither merges them with the
 originals, nor computes them before the backward pass needs them. In `passes.py` they have other operands than the
@@ -7,7 +7,7 @@ originals, and so are no common subexpressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gradtape._src.arrays.dimensions import is_known_shape
@@ -26,39 +26,17 @@ from gradtape._src.graph.recomputation.costs import (
 from gradtape._src.graph.recomputation.plan import Plan, Program, Step, Unit, sunk
 
 
-def recompute(graph: Graph, boundary: int, results: Iterable[Any], limit: int) -> Plan:
-    """Compute values of the forward pass again in the nodes from `boundary` on, so that the peak is within a limit.
-
-    `results` are the values that the backward pass is for.
-    """
-    wanted = {id(value) for value in results if type(value) is Symbolic}
-    places = _needed(graph.nodes, wanted)
-    nodes = [graph.nodes[i] for i in places]
-    first = sum(i < boundary for i in places)
-    plan, order = plan_of(nodes, first, wanted, limit)
-    ordered = [nodes[i] for i in order]
-    by_place: dict[int, list[Node]] = {}
-    renamed: dict[int, Symbolic] = {}
-    for unit in sorted(plan.units, key=lambda unit: unit.place):
-        token = _token(ordered, first, unit.place)
-        made, names = copies([ordered[i] for i in unit.steps], inputs_of(unit, ordered), token, graph)
-        by_place.setdefault(id(ordered[unit.place].outputs[0]), []).extend(made)
-        renamed.update((value, names[value]) for value in unit.replaced)
-    if plan.units:
-        if graph.root.executor == "auto":  # on the processor XLA merges what is computed again with the original
-            graph.root.executor = "numpy"
-        _rewrite(graph, boundary, by_place, renamed)
-    return plan
-
-
 def plan_of(nodes: Sequence[Node], boundary: int, results: set[int], limit: int) -> tuple[Plan, list[int]]:
     """The plan for nodes, and the order of the nodes that its places are in."""
-    speed = ACCELERATOR if placement.places else PROCESSOR
-    steps = [step_of(node, speed) for node in nodes]
+    steps = [step_of(node, speed_here()) for node in nodes]
     sizes = {id(out): _size(out) for node in nodes for out in node.outputs}
     order = sunk(steps, boundary)
     program = Program([steps[i] for i in order], boundary, sizes, results)
     return program.plan(limit), order
+
+
+def speed_here() -> Speed:
+    return ACCELERATOR if placement.places else PROCESSOR
 
 
 def step_of(node: Node, speed: Speed) -> Step:
@@ -68,24 +46,38 @@ def step_of(node: Node, speed: Speed) -> Step:
     kind = kind_of(node.name, is_pure(node) and is_known)
     seconds = seconds_of(node.name, kind, operands, node.outputs, speed) if is_known else 1.0
     workspace = workspace_of(node.name, operands, speed is PROCESSOR) if is_known else 0
+    if node.name == "scan" and is_known and isinstance(node.attrs["length"], int):
+        each, workspace = _of_iteration(node.attrs["body"], speed)
+        seconds = each * node.attrs["length"]
     return Step(tuple([id(a) for a in operands]), tuple([id(out) for out in node.outputs]), seconds, kind, workspace)
+
+
+def _of_iteration(body: Any, speed: Speed) -> tuple[float, int]:
+    """The estimated seconds of one iteration of a loop, and the bytes of its values."""
+    steps = [step_of(node, speed) for node in body.nodes]
+    sizes = {id(out): _size(out) for node in body.nodes for out in node.outputs}
+    inside = Program(steps, 0, sizes, {id(out) for out in body.outputs})
+    return sum(step.seconds for step in steps), int(inside.profile.max(initial=0))
 
 
 def _size(symbol: Symbolic) -> int:
     return nbytes_of(symbol) if is_known_shape(symbol.shape) else 0
 
 
-def _needed(nodes: Sequence[Node], wanted: set[int]) -> list[int]:
-    """The places of the nodes that some values depend on."""
+def needed(nodes: Sequence[Node], wanted: set[int]) -> list[tuple[int, Node]]:
+    """The nodes that some values depend on, and their places; branches and loops without what nothing uses."""
     used, found = set(wanted), []
     for i in range(len(nodes) - 1, -1, -1):
-        if any(id(out) in used for out in nodes[i].outputs):
-            found.append(i)
-            used.update(id(a) for a in nodes[i].args if type(a) is Symbolic)
+        node = nodes[i]
+        if any(id(out) in used for out in node.outputs):
+            if (dce := node.attrs.get("dce")) is not None:
+                node = dce(node, [id(out) in used for out in node.outputs])
+            found.append((i, node))
+            used.update(id(a) for a in node.args if type(a) is Symbolic)
     return found[::-1]
 
 
-def _token(nodes: Sequence[Node], boundary: int, place: int) -> Symbolic | None:
+def token_at(nodes: Sequence[Node], boundary: int, place: int) -> Symbolic | None:
     """A value of the backward pass that is there when a step begins, and is used by it or later."""
     made = {id(out): out for node in nodes[boundary:place] for out in node.outputs if out.shape}
     for node in nodes[place:]:
@@ -114,24 +106,24 @@ def copies(
     names: dict[int, Symbolic] = {}
     found = []
     for value in inputs:
-        names[id(value)] = out = _like(value, graph)
+        names[id(value)] = out = like(value, graph)
         own = inside.get(id(value), value)
         found.append(Node("barrier", (own, own if token is None else token), {}, (out,)))
     for node in nodes:
-        outputs = tuple([_like(out, graph) for out in node.outputs])
+        outputs = tuple([like(out, graph) for out in node.outputs])
         args = tuple([names.get(id(a), a) if type(a) is Symbolic else a for a in node.args])
         found.append(Node(node.name, args, node.attrs, outputs))
         names.update((id(out), copy) for out, copy in zip(node.outputs, outputs, strict=True))
     return found, names
 
 
-def _like(value: Symbolic, graph: Graph) -> Symbolic:
+def like(value: Symbolic, graph: Graph) -> Symbolic:
     made = Symbolic(graph, value.shape, value.dtype)
     made.extents = value.extents
     return made
 
 
-def _rewrite(
+def rewrite(
     graph: Graph,
     boundary: int,
     copies_before: dict[int, list[Node]],

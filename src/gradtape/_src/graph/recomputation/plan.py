@@ -79,6 +79,10 @@ class Plan:
     units: list[Unit] = field(default_factory=list)
     saved: int = 0
     """Bytes that the backward pass has from the forward pass."""
+    iterations: int = 0
+    """How many iterations of loops are computed again."""
+    loop_ops: int = 0
+    """How many ops these have."""
 
 
 class Program:
@@ -322,7 +326,7 @@ class Program:
             if count > max(4, len(self.crossing)):
                 break
             found = self._greedy(self.segments(count), limit)
-            if _rank(found) < _rank(best):
+            if rank(found) < rank(best):
                 best = found
         return best
 
@@ -357,7 +361,7 @@ class Program:
         return Plan(limit, unlimited, peak, sum(c.seconds for c in found), units, saved)
 
 
-def _rank(plan: Plan) -> tuple[float, float]:
+def rank(plan: Plan) -> tuple[float, float]:
     """Lower is better: within the limit by seconds, else by the peak."""
     return (0.0, plan.seconds) if plan.peak <= plan.limit else (1.0, float(plan.peak))
 
