@@ -83,3 +83,35 @@ def test_mistakes():
         tf.autodiff.kfac_factors(tape, test, [], reduction="max")
     with pytest.raises(ValueError, match="no product or convolution with the kernel"):
         tf.autodiff.kfac_factors(tape, test, [w])
+
+
+@pytest.mark.parametrize("form", ["array", "transposed inputs", "transposed kernel", "another dtype"])
+def test_factors_of_other_products(form):
+    x, w = RNG.normal(size=(8, 3)), tf.Variable(RNG.normal(size=(3, 2)))
+    if form == "transposed kernel":
+        w = tf.Variable(RNG.normal(size=(2, 3)))
+    with tf.GradientTape(persistent=True) as tape:
+        if form == "array":
+            y = x @ w
+        elif form == "transposed inputs":
+            y = tf.matmul(x.T, w, transpose_a=True)
+        elif form == "transposed kernel":
+            y = tf.matmul(x, w, transpose_b=True)
+        else:
+            y = tf.cast(tf.constant(x, tf.float16) @ tf.cast(w, tf.float16), tf.float64)
+        loss = tf.reduce_mean(tf.reduce_sum(tf.sin(y), 1))
+    [factors] = tf.autodiff.kfac_factors(tape, loss, [w])
+    g, tolerance = np.cos(y.numpy()), 1e-2 if form == "another dtype" else 1e-10
+    np.testing.assert_allclose(factors.inputs, x.T @ x / 8, atol=tolerance)
+    np.testing.assert_allclose(factors.outputs, g.T @ g / 8, atol=tolerance)
+    assert factors.inputs.dtype == (tf.float32 if form == "another dtype" else tf.float64)
+
+
+def test_layers_that_have_no_factors():
+    w = tf.Variable(RNG.normal(size=(3, 2)))
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_sum(tf.einsum("ab,bc->ac", tf.ones((4, 3), tf.float64), w) ** 2)
+    with pytest.raises(ValueError, match=r"the kernel of 'Variable:0'\. It is used by einsum"):
+        tf.autodiff.kfac_factors(tape, loss, [w])
+    with pytest.raises(TypeError, match="layers must be a list of layers or kernels"):
+        tf.autodiff.kfac_factors(tape, loss, w)

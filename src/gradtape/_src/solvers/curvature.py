@@ -12,12 +12,13 @@ from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.autodiff.curvature import HessianProducts
 from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.conversion import wrap
+from gradtape._src.core.primitive import widened
 from gradtape._src.core.tape import Record
 from gradtape._src.ops.convolution import conv
 from gradtape._src.solvers.vectors import length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
-from gradtape._src.tf.linalg import matmul
+from gradtape._src.tf.linalg import matmul, matrix_transpose
 
 
 class KroneckerFactors(NamedTuple):
@@ -62,11 +63,14 @@ def kfac_factors(tape: Tape, loss: Any, layers: Any, *, reduction: str = "mean")
     """
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum'; received {reduction!r}.")
+    if not isinstance(layers, (list, tuple)):
+        raise TypeError(f"layers must be a list of layers or kernels; received {layers!r}.")
     found = [_uses_of(tape, layer) for layer in layers]
-    outputs = [_tensor(record) for uses in found for record in uses]
+    shapes = tape._require_record().tracked
+    outputs = [_tensor(record, shapes[record.output]) for uses in found for record in uses]
     gradients = iter(tape.gradient(loss, outputs, unconnected_gradients="zero"))
     return [
-        _factors([(record, next(gradients)) for record in uses], _has_bias(layer), reduction) if uses else None
+        _factors(layer, [(record, next(gradients)) for record in uses], reduction) if uses else None
         for layer, uses in zip(layers, found, strict=True)
     ]
 
@@ -83,43 +87,43 @@ def _has_bias(layer: Any) -> bool:
 
 
 def _uses_of(tape: Tape, layer: Any) -> list[Record]:
-    """The records of products and convolutions with the layer's kernel."""
+    """The records of products and convolutions with the layer's kernel, or with what it is in another dtype."""
     kernel = _kernel(layer)
     if kernel is None:
         return []
-    uses = [
-        r for r in tape.records if len(r.inputs) > 1 and r.inputs[1] == kernel.uid and r.op.name in ("matmul", "conv")
-    ]
+    same, uses, others = {kernel.uid}, [], []
+    for record in tape.records:
+        if same.isdisjoint(record.inputs):
+            continue
+        if record.op.name in ("astype", "identity"):
+            same.add(record.output)
+        elif record.op.name in ("matmul", "conv") and record.inputs[1] in same:
+            uses.append(record)
+        else:
+            others.append(record.op.name)
     if not uses:
-        raise ValueError(
-            f"The tape has no product or convolution with the kernel of {getattr(layer, 'name', layer)!r}: record "
-            "the call of the model, outside tf.function, with a tape that watches its variables."
+        advice = (
+            f"It is used by {others[0]}, which kfac_factors does not support: leave it out of `layers`."
+            if others
+            else "Record the call of the model, outside tf.function, with a tape that watches its variables."
         )
+        name = getattr(layer, "name", layer)
+        raise ValueError(f"The tape has no product or convolution with the kernel of {name!r}. {advice}")
     return uses
 
 
-def _tensor(record: Record) -> Tensor:
+def _tensor(record: Record, shape: tuple[int, ...]) -> Tensor:
     """The output of a record, which may have no references, as a source of gradients."""
     tensor = Tensor()
-    shape = _output_shape(record)
     tensor.array, tensor.uid = np.zeros(shape, record.dtype), record.output
     return tensor
 
 
-def _output_shape(record: Record) -> tuple[int, ...]:
-    x, kernel = record.values[0], record.values[1]
-    if record.op.name == "matmul":
-        rows = tuple(x.array.shape)[:-1]
-        return (*rows, length(kernel.array))
-    with_kernel = conv(x, kernel, **record.attrs)
-    return tuple(with_kernel.array.shape)
-
-
-def _factors(uses: Sequence[tuple[Record, Any]], bias: bool, reduction: str) -> KroneckerFactors:
+def _factors(layer: Any, uses: Sequence[tuple[Record, Any]], reduction: str) -> KroneckerFactors:
     total_a = total_g = None
     for record, gradient in uses:
-        rows, examples = _rows(record, bias)
-        g = array.reshape(array.convert_to_tensor(gradient), [-1, gradient.shape[-1]])
+        rows, examples = _rows(record, tuple(_kernel(layer).shape), _has_bias(layer))
+        g = widened(array.reshape(array.convert_to_tensor(gradient), [-1, gradient.shape[-1]]))
         scale = float(examples) if reduction == "mean" else 1.0
         a_factor = matmul(rows, rows, transpose_a=True) / float(examples)
         g_factor = matmul(g * scale, g * scale, transpose_a=True) / float(length(g, 0))
@@ -130,24 +134,25 @@ def _factors(uses: Sequence[tuple[Record, Any]], bias: bool, reduction: str) -> 
     return KroneckerFactors(total_a, total_g)
 
 
-def _rows(record: Record, bias: bool) -> tuple[Tensor, int]:
+def _rows(record: Record, kernel: tuple[int, ...], bias: bool) -> tuple[Tensor, int]:
     """The inputs of a layer as rows, and the number of examples."""
-    x, kernel = record.values[0], record.values[1]
-    examples = length(x.array, 0)
+    x = record.values[0]
     is_product = record.op.name == "matmul"
-    rows = array.reshape(x, [-1, x.shape[-1]]) if is_product else _patches(x, kernel, record.attrs)
+    if is_product and record.attrs["adjoint_x"]:
+        x = matrix_transpose(x)
+    examples = length(x.array, 0)
+    rows = widened(array.reshape(x, [-1, x.shape[-1]]) if is_product else _patches(x, kernel, record.attrs))
     if bias:
         rows = array.concat([rows, array.ones([rows.shape[0], 1], rows.dtype)], -1)
     return rows, examples
 
 
-def _patches(x: Tensor, kernel: Tensor, attrs: dict[str, Any]) -> Tensor:
+def _patches(x: Tensor, kernel: tuple[int, ...], attrs: dict[str, Any]) -> Tensor:
     """The inputs of every position of a convolution, computed by a convolution with unit kernels."""
     if attrs.get("groups", 1) != 1:
         raise errors.UnimplementedError(None, None, "kfac_factors does not support convolutions with groups.")
-    shape = tuple(kernel.array.shape)
-    size = int(np.prod(shape[:-1]))
-    units = np.eye(size, dtype=x.dtype.as_numpy_dtype).reshape(*shape[:-1], size)
+    size = int(np.prod(kernel[:-1]))
+    units = np.eye(size, dtype=x.dtype.as_numpy_dtype).reshape(*kernel[:-1], size)
     found = conv(x, wrap(units), **attrs)
     return array.reshape(found, [-1, size])
 
