@@ -56,6 +56,11 @@ class Pattern(LazyTrace):
         self.needs_value = True
         raise NoBlockError(reason)
 
+    def end(self) -> None:
+        """Forget all arrays: they refer to the trace, too."""
+        for part in (self.results, self.arrays, self.siblings, self.feeds, self.literals):
+            part.clear()
+
     def number(self, array: Any) -> int | None:
         """The number of an array of this trace; None for others."""
         return array.slot if type(array) is Lazy and array.trace is self else None
@@ -82,6 +87,7 @@ def recorded(function: Callable[[Pattern], T], specs: Sequence[Spec], device: An
 
     found = apart(run)
     if found is None or pattern.needs_value or pattern.lines or len(pattern.results) - len(specs) > traces.LIMIT:
+        pattern.end()
         return None
     return found, pattern
 
@@ -127,7 +133,7 @@ class Block(NamedTuple):
 
 
 def block_of(pattern: Pattern, wanted: Sequence[int]) -> Block:
-    """The calls that these results need, as a block with these results."""
+    """The calls that these results need, as a block with these results. The pattern ends."""
     codes = needed(tuple([array.code for array in pattern.results]), {*wanted})
     count = len(pattern.arrays)
     used = dict.fromkeys([n for code in codes for n in code[1:] if n < count])
@@ -141,6 +147,6 @@ def block_of(pattern: Pattern, wanted: Sequence[int]) -> Block:
     constants = [pattern.operand(n) for n in others]
     specs = [pattern.arrays[n].spec for n in own]
     specs += [a.spec if type(a) is Lazy else spec_of(a.shape, a.dtype, pattern.device) for a in constants]
-    if not codes:
-        return Block(None, [], [])
-    return Block(block_kind(tuple(specs), tuple([pattern.operand(n).spec for n in wanted]), body), own, constants)
+    outputs = tuple([pattern.operand(n).spec for n in wanted])
+    pattern.end()
+    return Block(block_kind(tuple(specs), outputs, body) if codes else None, own, constants)

@@ -124,7 +124,14 @@ def _structure(task: Task) -> tuple[Any, list[Any], Any] | None:
     kept = task.kept
     for uid in task.sources:
         parts += (numbers[uid], uid in kept)
-    for op, inputs, output, values, attrs, dtype in task.records:  # no call for each (benchmark: gpu/naive_gpt)
+    if not _add_records(task.records, numbers, parts, arrays, device):
+        return None
+    return (tuple(parts), tuple(map(task.shapes.get, numbers)), len(task.sources)), arrays, device
+
+
+def _add_records(records: list[Any], numbers: dict[int, int], parts: list[Any], arrays: list[Any], device: Any) -> bool:
+    """Add the parts of records and the arrays that they save; False where that is not possible."""
+    for op, inputs, output, values, attrs, dtype in records:  # no call for each (benchmark: gpu/naive_gpt)
         if type(inputs) is int:
             parts += (op, numbers[inputs], numbers[output], dtype)
         elif type(output) is tuple or len(inputs) > 2:
@@ -144,7 +151,7 @@ def _structure(task: Task) -> tuple[Any, list[Any], Any] | None:
             elif type(array) is ndarray and array.dtype.kind != "O":
                 parts.append((array.shape, array.dtype))
             else:
-                return None
+                return False
             arrays.append(array)
         if attrs:
             static = attrs.values()
@@ -152,10 +159,10 @@ def _structure(task: Task) -> tuple[Any, list[Any], Any] | None:
             if types in _QUICK_TYPES and "index" not in attrs:
                 parts += (*attrs, *static, types)
             elif (others := _frozen(attrs, types)) is None:
-                return None
+                return False
             else:
                 parts += others
-    return (tuple(parts), tuple(map(task.shapes.get, numbers)), len(task.sources)), arrays, device
+    return True
 
 
 _QUICK_TYPES: set[tuple[type, ...]] = set()
