@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -482,3 +483,50 @@ def test_threads_share_what_is_known(lazily):
     for i, g in results:
         x = np.array([float(i), 1.0])
         np.testing.assert_allclose(g, np.sin(x) + x * np.cos(x), rtol=1e-5)
+
+
+def test_a_thread_may_cut_the_trace_of_a_pass(lazily):
+    shared: list[Any] = [tf.constant([0.5])]
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            np.asarray(shared[0])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(400):
+            with tf.GradientTape() as tape:
+                tape.watch(shared[0])
+                y = shared[0] * shared[0] * 0.5 + 1.0
+            shared[0] = shared[0] * 0.5 + tape.gradient(y, shared[0]) * 0.5
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        reader.join()
+    np.testing.assert_allclose(shared[0], [0.5], rtol=1e-5)
+
+
+def test_on_arrays_of_xla(passes):
+    """The numbers of the program text, integers on the host and arrays of a device are inputs of one block."""
+    pytest.importorskip("jax")
+    tf.config.set_engine("xla")
+    try:
+        table, w = tf.Variable(arrays(0, (4, 3))[0]), tf.Variable(arrays(1, (3, 2))[0])
+        for rate, ids in ((0.5, [0, 1, 1]), (0.25, [3, 2, 0]), (0.25, [1, 1, 1])):
+            with tf.GradientTape() as tape:
+                h = tf.gather(table, np.array(ids, np.int32))
+                y = tf.reduce_sum(tf.tanh((h @ w) * rate)) + tf.reduce_sum(table * table)
+            found = [g.numpy() for g in tape.gradient(y, [table, w])]
+            a, b = table.numpy(), w.numpy()
+            slope = rate * (1 - np.tanh(a[ids] @ b * rate) ** 2)
+            expected = 2 * a
+            np.add.at(expected, ids, slope @ b.T)
+            np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(found[1], a[ids].T @ slope, rtol=1e-4, atol=1e-5)
+    finally:
+        tf.config.set_engine("numpy")
+    assert passes == ONCE

@@ -13,7 +13,6 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import nest
-from gradtape._src.arrays.lazy import Lazy
 from gradtape._src.autodiff.arguments import (
     UnconnectedGradients,
     are_differentiable,
@@ -35,6 +34,7 @@ from gradtape._src.core.composites import differentiable_part, with_gradient
 from gradtape._src.core.fast.backward import backward_pass, traced_backward_pass
 from gradtape._src.core.observe import Observer
 from gradtape._src.core.zero_preserving import as_plain, zero_preserving
+from gradtape._src.devices import placement
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import Tensor, is_differentiable
 from gradtape._src.variable import Variable, unwrapped
@@ -670,7 +670,7 @@ class Tape(RecordingTape):
             records = _gradient_overrides().with_overrides(records)
         unreached = recording.unreached if release else None
         kept = uids - recording.roots  # a root is never an output, so its cotangent is not removed
-        if type(next(iter(cotangents.values()), None)) is Lazy and not (traced or strong or observer or self._budget):
+        if (placement.places or recording.lazy) and not (traced or strong or observer or self._budget):
             known_passes = _known_passes()
             task = known_passes.Task(records, shapes, cotangents, [source.uid for source in sources], kept)
             known = known_passes.known_backward_pass(task, release=release, unreached=unreached)

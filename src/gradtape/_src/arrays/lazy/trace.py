@@ -344,7 +344,7 @@ class LazyTrace:
             if self.limit < 0:
                 self._leave()
                 return added.value is None
-            self.run(f"it has {len(self.results)} results, the most there may be")
+            self.run(f"it has {self.size()} results, the most there may be")
             return False
 
     def _leave(self) -> None:
@@ -439,7 +439,7 @@ def end_step(reason: str, least: int | None = None) -> None:
     now = _current()
     if now is not None:
         for trace in (*now.siblings.values(),):
-            if trace.assigned or (least is not None and len(trace.results) >= least):
+            if trace.assigned or (least is not None and trace.size() >= least):
                 trace.run(reason)
 
 
@@ -448,7 +448,7 @@ def assigned(old: Any, new: Any) -> None:
     if type(new) is not Lazy or new.value is not None:
         return
     trace = new.trace
-    if type(old) is Lazy and old.value is None and old.trace is trace and len(trace.results) >= _MANY:
+    if type(old) is Lazy and old.value is None and old.trace is trace and trace.size() >= _MANY:
         trace.run("a variable is assigned a second time")
     else:
         trace.assigned = True
