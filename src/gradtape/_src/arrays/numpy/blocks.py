@@ -52,9 +52,11 @@ def elementwise(function: Function, args: Sequence[Any], attrs: dict[str, Any] =
 
     A function that is not a ufunc does not accept `out`.
     """
+    if isinstance(function, np.ufunc) and threads.limit() == 1:
+        return function(*args, **attrs)
     shape = np.broadcast_shapes(*[a.shape for a in args if type(a) is ndarray])
     cuts = _cuts(args, shape)
-    if cuts is None or (isinstance(function, np.ufunc) and threads.limit() == 1):
+    if cuts is None:
         return function(*args, **attrs)
     given = attrs.get("out")
     if given is not None:

@@ -16,7 +16,7 @@ from gradtape._src.arrays.half import is_half
 from gradtape._src.arrays.lazy import Lazy
 from gradtape._src.arrays.numpy.blocks import LARGE, blockwise
 from gradtape._src.core.fast.calls import recorder_fast, recorder_vjps, vjps_of
-from gradtape._src.core.observe import Observer, in_rule
+from gradtape._src.core.observe import Observer, has_large_arrays, in_rule
 from gradtape._src.core.primitive import Op, narrowed, numpy_dtype, unbroadcast, widened
 from gradtape._src.core.sparse_cotangent import SparseCotangent
 from gradtape._src.core.tape import Record, saved_by_slot
@@ -228,16 +228,17 @@ def _accumulate(cotangents: Cotangents, uid: int, c: Any, sums: _Sums) -> None:
     before = cotangents[uid]
     are_arrays = type(c) is ndarray and type(before) is ndarray
     if are_arrays and uid in sums.uids:
-        if before.size < LARGE:
-            np.add(before, c, before)
-        else:
+        if before.size >= LARGE and has_large_arrays():
             _add_in_blocks(before, c, out=before)
+        else:
+            np.add(before, c, before)
         return
     if c.dtype is not _FLOAT32 and is_half(numpy_dtype(c)) and not type(c) is type(before) is SparseCotangent:
         sums.half = sums.half or _HalfSums()
         total = sums.half.add(uid, before, c)
     else:
-        total = _add_in_blocks(before, c) if are_arrays and before.size >= LARGE else before + c
+        is_large = are_arrays and before.size >= LARGE and has_large_arrays()
+        total = _add_in_blocks(before, c) if is_large else before + c
     cotangents[uid] = total
     if type(total) is ndarray:
         sums.uids.add(uid)
