@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradtape._src.arrays.dimensions import Sizes, is_known_shape, sized
-from gradtape._src.arrays.numpy.blocks import blockwise
+from gradtape._src.arrays.numpy.blocks import blockwise, in_blocks
 from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
+from gradtape._src.graph.fusion import FUSED, fuse
 from gradtape._src.graph.passes import Code
 from gradtape._src.graph.replay import is_blockwise
 
@@ -70,10 +71,14 @@ class Executable(NamedTuple):
 
 def executor(name: str, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes = ()) -> Executable:
     """A function of one array for each feed that returns the outputs; `xp` has the kernels, `sizes` are dimensions."""
-    writer = _Writer(feeds, code, xp, sizes)
+    return _executable(name, _Writer(feeds, fuse(code, sizes), xp, sizes))
+
+
+def _executable(name: str, writer: _Writer) -> Executable:
     source = writer.source(name)
     namespace = writer.names
     exec(compile(source, f"<numpy program {name}>", "exec"), namespace)
+    source = "\n\n".join([*writer.fused, source])
     return Executable(namespace["run"], source, namespace, writer.peak, writer.reused)
 
 
@@ -95,8 +100,10 @@ def _text(value: Any) -> Any:
 
 
 class _Writer:
-    def __init__(self, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes) -> None:
-        self._code, self._xp, self._sizes = code, xp, sizes
+    """Writes the code of a program, or of the ops in a fused node, whose arrays are blocks."""
+
+    def __init__(self, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes, in_block: bool = False) -> None:
+        self._code, self._xp, self._sizes, self._in_block = code, xp, sizes, in_block
         self._variables = {id(symbol): f"a{i}" for i, symbol in enumerate(feeds)}
         self._inputs = {id(symbol) for symbol in feeds}
         self.names: dict[str, Any] = {"array": np.array, "asarray": np.asarray, "only": _only, "text": _text}
@@ -105,6 +112,7 @@ class _Writer:
         self._owned: set[int] = set()  # symbols whose memory this program allocated for them
         self._symbols = {id(s): s for node in code.nodes for s in (*node.args, *node.outputs) if type(s) is Symbolic}
         self._ended: list[str] = []  # names that are dead after the statement
+        self.fused: list[str] = []  # the sources of fused nodes
         self.peak = self.reused = self._total = 0
         self._bytes: dict[str, int] = {}  # of the live names
         self._free: dict[tuple[Any, ...], list[str]] = {}  # names of released memory, most recent last
@@ -192,14 +200,29 @@ class _Writer:
         self.names[name] = value
         return name
 
-    def _statement(self, i: int, node: Node) -> str:
-        kernel = getattr(self._xp, node.name)
+    def _kernel(self, node: Node) -> Any:
+        if node.name == FUSED:
+            return self._fused(node)
         if node.name in REAL_UFUNCS and np.dtype(node.outputs[0].dtype).kind != "c":
-            kernel = REAL_UFUNCS[node.name]
+            return REAL_UFUNCS[node.name]
+        return getattr(self._xp, node.name)
+
+    def _fused(self, node: Node) -> Any:
+        """The kernel of a fused node."""
+        inside = _Writer(node.attrs["feeds"], node.attrs["code"], self._xp, self._sizes, in_block=True)
+        found = _executable(f"fused_{len(self.fused)}", inside)
+        self.fused.append(found.source)
+        self.reused += found.reused
+        return in_blocks(found.run, [np.dtype(out.dtype) for out in node.outputs])
+
+    def _statement(self, i: int, node: Node) -> str:
+        kernel = self._kernel(node)
         function = f"{node.name}_{i}"
-        self.names[function] = blockwise(kernel) if is_blockwise(node, self._sizes) else kernel
+        is_large = not self._in_block and is_blockwise(node, self._sizes)
+        self.names[function] = blockwise(kernel) if is_large else kernel
         arguments = [self._text(a) for a in node.args]
-        arguments += [f"{name}={self._text(value)}" for name, value in node.attrs.items()]
+        if node.name != FUSED:
+            arguments += [f"{name}={self._text(value)}" for name, value in node.attrs.items()]
         target = self._reused(i, node, kernel)
         memory = self._room(node, kernel) if target is None else self._variables[id(target)]
         if memory is not None:
@@ -271,7 +294,7 @@ class _Writer:
         """Note which symbols own the memory of the results."""
         if target is not None:
             self._owned.discard(id(target))
-        if isinstance(kernel, np.ufunc) or node.name in ALLOCATING:
+        if isinstance(kernel, np.ufunc) or node.name in ALLOCATING or node.name == FUSED:
             self._owned.update(id(out) for out in node.outputs)
             return
         if node.name == "island":  # new memory, which nothing may write to: it may be XLA's

@@ -69,6 +69,33 @@ def elementwise(function: Function, args: Sequence[Any], attrs: dict[str, Any] =
     return out.reshape(shape) if given is None else given
 
 
+def in_blocks(function: Callable[..., Sequence[Array]], dtypes: Sequence[np.dtype[Any]]) -> Function:
+    """Make an elementwise function of arrays of one shape, and of numbers, run in blocks. It has several results.
+
+    Arrays with another memory order are not divided, as in `elementwise`.
+    """
+
+    def call(*args: Any) -> tuple[Array, ...]:
+        shape = next(a.shape for a in args if type(a) is ndarray and a.ndim)
+        cuts = _cuts(args, shape)
+        if cuts is None:
+            return tuple(function(*args))
+        (length,) = cuts.shape
+        results = [memory.empty(shape, dtype) for dtype in dtypes]
+        flat = [result.reshape(-1) for result in results]
+        ends = _ends(length, 1, is_ufunc=False)
+
+        def write(i: int) -> None:
+            start, stop = ends[i], ends[i + 1]
+            for out, part in zip(flat, function(*cuts.block(start, stop)), strict=True):
+                out[start:stop] = part
+
+        threads.run(write, len(ends) - 1)
+        return tuple(results)
+
+    return call
+
+
 def by_rows(function: Function, x: Array) -> Array:
     """Apply a function to the rows of an array (its last axis), some rows at a time; results have equal lengths."""
     rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
