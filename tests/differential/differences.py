@@ -13,7 +13,6 @@ REASONS = {
     "empty transforms": "Fourier transforms of empty signals are empty or zero",
     "reversed scalar": "`tf.reverse` of a scalar has a Jacobian",
     "Jacobian": "The Jacobian of an elementwise function is 0 off its diagonal",
-    "tangent of sign": "The tangent of `tf.sign` is zeros",
 }
 
 ON_PURPOSE: dict[str, tuple[str, ...]] = {
@@ -52,7 +51,6 @@ ON_PURPOSE: dict[str, tuple[str, ...]] = {
     "Jacobian": (
         "jacobian(tf.math.polygamma, draw(429, [5], 'float64', 'normal'), draw(21, [5], 'float64', 'normal'))",
     ),
-    "tangent of sign": ("jvp(tf.sign, draw(361, [5], 'float64', 'normal'))",),
     "reversed scalar": ("jacobian(lambda x: tf.reverse(x, [0]), 3.)",),
 }
 """Reason -> the questions whose answer differs because of it."""

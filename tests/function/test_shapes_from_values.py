@@ -583,3 +583,94 @@ def test_known_parts_of_masked_values(op: Any) -> None:
     assert "eagerly" not in f.summary()
     with pytest.raises(tf.errors.InvalidArgumentError):
         f(-x)
+
+
+MISFITS: dict[str, Any] = {
+    "ensure_shape": lambda x, n: tf.ensure_shape(x[:n], [2]),
+    "ensure_shape of a sum": lambda x, n: tf.reduce_sum(tf.ensure_shape(x[:n], [2])),
+    "ensure_shape in a branch": lambda x, n: tf.cond(n < 9, lambda: tf.ensure_shape(x[:n], [2]), lambda: x[:2]),
+    "squeeze of an axis": lambda x, n: tf.squeeze(x[None, : n - 1], 1),
+    "element_shape": lambda x, n: tf.TensorArray(tf.float32, 1, element_shape=[2]).write(0, x[:n]).stack(),
+    "IndexedSlices": lambda x, n: tf.convert_to_tensor(tf.IndexedSlices(x[:n], tf.constant([0, 1]), tf.constant([3]))),
+    "reshape": lambda x, n: tf.reshape(x[:n], [1, 2]),
+    "sigmoid_cross_entropy": lambda x, n: tf.nn.sigmoid_cross_entropy_with_logits(x[:n], tf.ones([2])),
+    "accumulate_n": lambda x, n: tf.math.accumulate_n([x[:n], tf.ones([2])]),
+    "SparseTensor": lambda x, n: tf.sparse.to_dense(tf.SparseTensor([[0], [1]], x[:n], [3])),
+}
+"""Functions of three numbers and a size that takes 2 numbers only."""
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_other_sizes_than_an_op_takes(name: str) -> None:
+    x, f = tf.constant([3.0, 4.0, 5.0]), tf.function(MISFITS[name])
+    two = tf.constant(2)
+    np.testing.assert_allclose(f(x, two), MISFITS[name](x, two))
+    for n in (1, 3):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            f(x, tf.constant(n))
+    np.testing.assert_allclose(f(x, two), MISFITS[name](x, two))
+
+
+def test_ensure_shape_makes_sizes_known() -> None:
+    shapes = []
+
+    @tf.function
+    def f(x: Any, n: Any) -> Any:
+        y = tf.ensure_shape(x[:n], [2])
+        shapes.append(y.shape)
+        return tf.zeros(y.shape) + y * y
+
+    x = tf.constant([3.0, 4.0, 5.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x, tf.constant(2))
+    assert shapes == [tf.TensorShape([2])]
+    np.testing.assert_allclose(tape.gradient(y, x), [6.0, 8.0, 0.0])
+
+
+def test_ensure_shape_of_a_declared_dimension() -> None:
+    f = tf.function(lambda x: tf.ensure_shape(x, [2]) * 2, input_signature=[tf.TensorSpec([None])])
+    np.testing.assert_allclose(f([1.0, 2.0]), [2.0, 4.0])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        f([1.0, 2.0, 3.0])
+
+
+def test_squeeze_of_unknown_sizes() -> None:
+    x = tf.constant([[3.0], [4.0], [5.0]])
+    by_value = tf.function(lambda x, n: tf.squeeze(x[:n]) ** 2)
+    declared = tf.function(lambda x: tf.squeeze(x) ** 2, input_signature=[tf.TensorSpec([None, 1])])
+    retraced = tf.function(lambda x: tf.squeeze(x) ** 2, reduce_retracing=True)
+    for n in (2, 1, 3, 1, 0, 2):
+        for f in (lambda x, n=n: by_value(x, tf.constant(n)), lambda x, n=n: declared(x[:n]), retraced):
+            given = x if f is not retraced else x[:n]
+            with tf.GradientTape() as tape:
+                tape.watch(given)
+                y = f(given)
+            expected = tf.squeeze(x[:n]) ** 2
+            assert y.shape == expected.shape
+            np.testing.assert_allclose(y, expected)
+            slopes = np.zeros(given.shape)
+            slopes[:n] = 2 * x[:n]
+            np.testing.assert_allclose(tape.gradient(y, given), slopes)
+
+
+def test_ranks_that_depend_on_values() -> None:
+    f = tf.function(lambda x, n: tf.ones(tf.cast(x[:n], tf.int32)) + tf.ones([3, 3]))
+    x = tf.constant([3.0, 3.0, 5.0])
+    for n in (2, 1, 0, 2):
+        np.testing.assert_allclose(f(x, tf.constant(n)), np.full([3, 3], 2.0))
+
+
+MIXED = {
+    "switch_case": lambda n: tf.switch_case(n, [lambda: tf.reduce_sum(tf.range(n)), lambda: 1.0]),
+    "cond": lambda n: tf.cond(n > 1, lambda: tf.reduce_sum(tf.range(n)), lambda: 1.0),
+    "case": lambda n: tf.case([(n > 1, lambda: tf.reduce_sum(tf.range(n)))], default=lambda: 1.0),
+    "structures": lambda n: tf.cond(n > 1, lambda: tf.range(n), lambda: (1, 1)),
+    "while_loop": lambda n: tf.while_loop(lambda i: i < 3, lambda i: tf.cast(tf.range(n)[0], tf.float32), [n]),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_dtypes_are_checked_beside_unknown_sizes(name: str) -> None:
+    with pytest.raises(TypeError):
+        tf.function(MIXED[name])(tf.constant(2))

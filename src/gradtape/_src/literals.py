@@ -105,7 +105,7 @@ def _int_dtype(low: int, high: int) -> np.dtype[Any]:
         return _INT32
     if low >= -(2**63) and high < 2**63:
         return _INT64
-    raise ValueError(_OUT_OF_RANGE)
+    raise _unsupported(_OUT_OF_RANGE)
 
 
 def cannot_convert(value: Any, dtype: DType) -> TypeError:
@@ -113,9 +113,17 @@ def cannot_convert(value: Any, dtype: DType) -> TypeError:
     return TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.word}")
 
 
-def unsupported_value(value: Any) -> ValueError:
-    """The error for a value that is not a number, a string or a sequence."""
-    return ValueError(f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor.")
+def unsupported_value(value: Any, alone: bool = True) -> ValueError:
+    """What is said of a value that is no number, text or sequence; `alone`: it is not an element of a sequence."""
+    sentence = f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor."
+    return ValueError(sentence) if value is None and alone else _unsupported(sentence)
+
+
+def _unsupported(sentence: str) -> ValueError:
+    """A ValueError about a value, which is a TypeError while a function is traced."""
+    error = ValueError(sentence)
+    error.when_traced = TypeError  # type: ignore[attr-defined]
+    return error
 
 
 # -- Python values ---------------------------------------------------------------------------------------------------
@@ -155,7 +163,7 @@ def _from_plain(value: Any, dtype: DType | None) -> ndarray:
         return np.zeros(shape, _FLOAT32 if dtype is None else dtype.numpy_dtype)
     letter = _kind(type(first))
     if letter == "x":
-        raise unsupported_value(first)
+        raise unsupported_value(first, alone=not shape)
     leaves, letters = _leaves(value, shape)
     wanted = None if dtype is None else _first_try(dtype, letters)
     if dtype is not None and wanted is not None and _problem(letters, wanted) is None:
@@ -196,14 +204,14 @@ def _inferred(leaves: Any, shape: list[int], letters: set[str], letter: str, fir
     wanted = "f" if target.kind == "f" else "b" if letter == "B" else letter
     problem = _problem(letters, wanted)
     if problem is not None:
-        raise ValueError(problem)
+        raise _unsupported(problem)
     found = _block(leaves, shape, wanted, target)
     if wanted == "i" and not requested:
         return found.astype(_int_dtype(int(found.min()), int(found.max())), copy=False)
     if target == _FLOAT32 and np.isinf(found).any() and not np.array_equal(np.isinf(found), np.isinf(
         _block(leaves, shape, "f", _FLOAT64)
     )):  # fmt: skip
-        raise ValueError(_OUT_OF_DOUBLE)
+        raise _unsupported(_OUT_OF_DOUBLE)
     return found
 
 
@@ -225,7 +233,7 @@ def _block(leaves: Any, shape: list[int], wanted: str, target: np.dtype[Any]) ->
                 return np.array(leaves, _INT64).astype(target, copy=False).reshape(shape)
             return np.array(leaves, target).reshape(shape)
     except OverflowError:
-        raise ValueError(_OUT_OF_RANGE if wanted == "i" else _OUT_OF_DOUBLE) from None
+        raise _unsupported(_OUT_OF_RANGE if wanted == "i" else _OUT_OF_DOUBLE) from None
 
 
 def _texts(leaves: Any, shape: tuple[int, ...]) -> ndarray:
@@ -328,7 +336,7 @@ def _from_numpy(value: Any, dtype: DType | None) -> ndarray:
         try:
             dtype = dtype_of(value)  # its NumPy dtype is the canonical object, which the hot path compares by identity
         except TypeError:
-            raise ValueError(
+            raise _unsupported(
                 f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {_numpy_name(value)})."
             ) from None
     elif dtype.name == "string":
@@ -350,7 +358,7 @@ def _text_array(value: ndarray) -> ndarray:
     leaves = value.reshape(-1).tolist()
     for leaf in leaves:
         if not isinstance(leaf, (str, bytes)):
-            raise ValueError(
+            raise _unsupported(
                 f"Failed to convert a NumPy array to a Tensor (Unsupported object type {type(leaf).__name__})."
             )
     return _texts(leaves, value.shape)

@@ -379,6 +379,11 @@ def _take(x: Any, indices: Any, *, axis: int, batch_dims: int = 0) -> Spec:
     return (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :]), x.dtype
 
 
+def _update_at(x: Any, *_: Any, **__: Any) -> Spec | None:
+    """Of an array without elements, which the kernel cannot look up: a check of the indices refuses them."""
+    return (x.shape, x.dtype) if 0 in x.shape else None
+
+
 def _gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Spec:
     return (*indices.shape[:-1], *x.shape[batch_dims + indices.shape[-1] :]), x.dtype
 
@@ -514,6 +519,7 @@ rules.update(
     max_unpool=_max_unpool,
     take=_take,
     gather_nd=_gather_nd,
+    update_at=_update_at,
     reshape=_moved,
     broadcast_to=_repeated,
     tridiagonal_solve=lambda x, y: (y.shape, y.dtype),

@@ -22,8 +22,9 @@ from gradtape._src.arrays.dimension import (
     is_same as is_same,
     variable as _variable,
 )
+from gradtape._src.arrays.graph_ops import collector
 from gradtape._src.interrupts import is_interrupt
-from gradtape._src.shape import unknown_kinds
+from gradtape._src.shape import TensorShape, unknown_kinds
 
 Sizes = tuple[tuple[str, Any], ...]
 """The size of each variable, by name: an int or, if a program is inlined into another one, a dimension of that."""
@@ -170,6 +171,16 @@ def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
 def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Whether two shapes are equal; sizes that depend on values are assumed equal, which the program checks."""
     return a == b or (len(a) == len(b) and all(map(is_same, a, b)))
+
+
+def may_be(n: Any, size: int | None) -> bool:
+    """Whether a dimension has a size, or any for None: the program checks what a trace cannot tell, a file does not."""
+    return size is None or is_same(n, size) or (is_dimension(n) and collector() is not None)
+
+
+def may_have_shape(have: Sequence[Any], wanted: TensorShape) -> bool:
+    """Whether an array has a shape that may be known in part; as `may_be`."""
+    return wanted.rank is None or (wanted.rank == len(have) and all(map(may_be, have, wanted.as_list())))
 
 
 def extents_of(shape: Sequence[Any]) -> np.ndarray:

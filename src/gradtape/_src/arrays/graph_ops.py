@@ -29,6 +29,12 @@ class NeedsEagerError(BaseException):
         self.reason = reason
 
 
+def for_all_sizes(error: Exception) -> Exception:
+    """Mark an error of a trace that occurs whatever the unknown sizes are: the function does not run eagerly then."""
+    error.occurs_for_all_sizes = True  # type: ignore[attr-defined]
+    return error
+
+
 _rules: dict[str, Callable[..., Any]] = {}
 
 

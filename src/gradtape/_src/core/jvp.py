@@ -138,7 +138,7 @@ def _transposed(
     step = (op, inputs, outputs if several else outputs[0], values, attrs, dtypes if several else dtypes[0])
     of_inputs = {uid: shapes[uid] for uid, t in zip(inputs, given, strict=True) if t is not None and uid in shapes}
     with stack.use_recorders((inner, *outer)):  # one step of a recorded backward pass, for this record only
-        reached = {**of_inputs, **{uid: shapes[uid] for uid in tracked}}
+        reached = {**of_inputs, **{uid: shapes[uid] for uid in outputs if uid in shapes}}
         start = dict(zip(tracked, probes, strict=True))
         cotangents = backward_pass([step], reached, start, kept=frozenset(), traced=True, release=False)
         total = _inner_product(cotangents, dict(zip(inputs, given, strict=True)))

@@ -163,7 +163,7 @@ def _converted_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         if function.__module__ == "gradtape._src.tf.array.creation" and function.__name__ == "range":
             if not all(map(staging.is_length, (*args, *kwargs.values()))):
                 return staging.Range(*args, **kwargs)
-        elif function.__module__.startswith("gradtape._src.tf.control_flow."):
+        elif str(function.__module__).startswith("gradtape._src.tf.control_flow."):
             args, kwargs = _with_converted_functions((args, kwargs))
     return _converted(function)(*args, **kwargs)
 

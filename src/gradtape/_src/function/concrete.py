@@ -16,6 +16,7 @@ from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, curr
 from gradtape._src.conversion import convert
 from gradtape._src.devices import chosen, placement
 from gradtape._src.function.arguments import Arguments, arguments_of, distinct, plain, split_keywords
+from gradtape._src.function.python_code import is_raised_by_op
 from gradtape._src.function.signature import example, named, paired, spec_of, spec_text
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
@@ -367,6 +368,10 @@ class ConcreteFunction:
             return self._eager_instead(error, tensors, variable_args).run(tensors, variable_args)
         except DynamicSizeError as error:  # variables are unchanged
             return self._run_eagerly(error, tensors, variable_args)
+        except (ValueError, TypeError, IndexError) as error:  # of NumPy, about sizes that depend on values
+            if not self._traced.graph.root.dynamic_sizes or not is_raised_by_op(error):
+                raise
+            return self._run_eagerly(DynamicOpError(str(error)), tensors, variable_args)
         if self._single:
             return outputs[0]
         remaining = iter(outputs)
@@ -381,7 +386,12 @@ class ConcreteFunction:
             raise errors.invalid_argument(str(reason), self.name) from reason  # callbacks must not run twice
         if self._eager is None:
             self._eager = self._origin.function().eager_beside(self._arguments_of_call(tensors, variable_args), reason)
-        return self._eager.run(tensors, variable_args)
+        try:
+            return self._eager.run(tensors, variable_args)
+        except ValueError as error:  # for sizes that a program finds out, TensorFlow's is of this class
+            if not is_raised_by_op(error):
+                raise
+            raise errors.InvalidArgumentError(None, None, str(error)) from error
 
     def _eager_instead(
         self, error: NeedsEagerError, tensors: list[Tensor], variable_args: Sequence[Variable]

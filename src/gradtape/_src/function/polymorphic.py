@@ -23,6 +23,7 @@ from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.errors import InvalidArgumentError
 from gradtape._src.function.arguments import Arguments
 from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.function.python_code import raising_module
 from gradtape._src.function.tracing import Tracer
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.shape import TensorShape
@@ -202,11 +203,7 @@ _LIBRARIES = frozenset({__name__.partition(".")[0], "numpy", "jax", "keras"})
 
 def _is_raised_by_program(error: BaseException) -> bool:
     """Whether the user's code raised a ValueError itself, rather than an op that it calls."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
-    return type(error) is ValueError and trace is not None and where.partition(".")[0] not in _LIBRARIES
+    return type(error) is ValueError and error.__traceback__ is not None and raising_module(error) not in _LIBRARIES
 
 
 def candidates(tensors: Sequence[Tensor], declared: Sequence[TensorShape]) -> Iterator[Patterns]:

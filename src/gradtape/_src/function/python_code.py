@@ -65,24 +65,42 @@ def weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., An
 
 @contextmanager
 def graph_errors(known: bool = True) -> Iterator[None]:
-    """Context in which invalid arguments raise ValueError or TypeError, as in TensorFlow while it traces.
+    """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow. So is
+    a ValueError about a value that is no tensor: a TypeError.
 
     It leaves errors that TensorFlow raises when the program runs: those of values and, if shapes are not `known`, of
     shapes. Empty arguments are traced separately here, and not in TensorFlow.
     """
     try:
         yield
-    except errors.OpError as error:
+    except (errors.OpError, ValueError) as error:
         other = as_graph_error(error)
-        if other is error or not known:
+        if other is error or (isinstance(error, errors.OpError) and not known):
             raise
         raise other from None
 
 
+_LIBRARIES = frozenset({__name__.partition(".")[0], "numpy", "jax"})
+
+
+def raising_module(error: BaseException) -> str:
+    """The package whose code has raised an error."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def is_raised_by_op(error: BaseException) -> bool:
+    """Whether an op has refused its arguments, rather than code of the user."""
+    return not isinstance(error, errors.OpError) and raising_module(error) in _LIBRARIES
+
+
 def as_graph_error(error: Exception) -> Exception:
     """The error that TensorFlow raises instead of this one in a trace."""
-    kind = error.when_traced if isinstance(error, errors.OpError) else None
+    kind = getattr(error, "when_traced", None)
     if kind is None:
         return error
-    given = (None, None, error.message) if issubclass(kind, errors.OpError) else (error.message,)  # type: ignore[attr-defined]
+    message = error.message if isinstance(error, errors.OpError) else str(error)
+    given = (None, None, message) if issubclass(kind, errors.OpError) else (message,)
     return kind(*given).with_traceback(error.__traceback__)

@@ -178,7 +178,7 @@ class Tracer:
         try:
             return self._run(given, may_create, knows_shapes)
         except Exception as error:
-            if not graph.needs_numpy or is_interrupt(error):
+            if not graph.needs_numpy or is_interrupt(error) or hasattr(error, "occurs_for_all_sizes"):
                 raise
             raise NeedsEagerError(error) from error
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradtape._src import errors, forks, nest
-from gradtape._src.arrays.dimensions import DynamicSize, is_dimension
+from gradtape._src.arrays.dimensions import DynamicSize, DynamicSizeError, is_dimension
 from gradtape._src.arrays.graph_ops import register_on_host
 from gradtape._src.arrays.symbolic import (
     allows_dynamic_shapes,
@@ -150,6 +150,8 @@ def function_on_host(
         for result, (shape, _) in zip(results, specs, strict=True):
             if not _fits(result.shape, shape):
                 announced = [n if type(n) is int else -1 for n in shape or ()]
+                if pure:  # the rank is that of an example
+                    raise DynamicSizeError(f"The rank of an array depends on values: it is {result.ndim}.")
                 raise errors.invalid_argument(
                     f"{function} returned an array of shape {errors.brackets(result.shape)}, but declared "
                     f"{errors.brackets(announced)}: a compiled program has fixed shapes"

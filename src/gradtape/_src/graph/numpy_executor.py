@@ -76,7 +76,7 @@ def executor(name: str, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: S
 
 def _executable(name: str, writer: _Writer) -> Executable:
     source = writer.source(name)
-    namespace = writer.names
+    namespace = writer.names | {"__name__": __name__}
     exec(compile(source, f"<numpy program {name}>", "exec"), namespace)
     source = "\n\n".join([*writer.fused, source])
     return Executable(namespace["run"], source, namespace, writer.peak, writer.reused)

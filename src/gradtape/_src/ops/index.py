@@ -11,7 +11,7 @@ from gradtape._src import errors
 from gradtape._src.arrays import namespace_of, numpy_namespace
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.checks import Interval, Rule, checked, verify
-from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.dimensions import is_known_shape, is_same_shape
 from gradtape._src.arrays.positions import positions
 from gradtape._src.arrays.symbolic import is_known, number, unknown_shape
 from gradtape._src.conversion import operand, register_converter, wrap
@@ -375,6 +375,12 @@ def _dense_slices(slices: Any) -> Any:
         )
     shape = static_shape(operand(slices.dense_shape))
     values, rows = operand(slices.values), operand(slices.indices)
+    have, of_rows = tuple(values.array.shape), tuple(rows.array.shape)
+    if not is_same_shape(have[: len(of_rows)], of_rows):
+        raise errors.invalid_argument(
+            f"data.shape = {errors.brackets(have)} does not start with segment_ids.shape = {errors.brackets(of_rows)}",
+            "UnsortedSegmentSum",
+        )
     rows = checked(SEGMENTS, rows, size=shape[0], op="UnsortedSegmentSum")
     return add_rows(values, rows, shape=shape)
 

@@ -482,7 +482,7 @@ def _absolute_dx(g, x, out, xp):
 def _sign_dx(g, x, out, xp):
     """x / |x| moves only across x: the part of g along x is taken out. At 0 the derivative is taken as 0."""
     if not xp.is_complex(g):
-        return zero(g, xp)
+        return xp.stop_gradient(zero(g, xp))
     along = xp.real(xp.conj(out) * g)
     across, size = g - out * xp.complex(along, zero(along, xp)), xp.absolute(x)
     # Divided in two parts, zeros stay zeros in the second derivative, also where 1 / |x|² overflows.

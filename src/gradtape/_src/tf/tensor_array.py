@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape._src import errors, nest
 from gradtape._src.arrays.checks import checked
-from gradtape._src.arrays.dimensions import is_dimension, is_same
+from gradtape._src.arrays.dimensions import is_dimension, is_same, may_have_shape
 from gradtape._src.arrays.symbolic import (
     allows_dynamic_shapes,
     current_graph,
@@ -411,7 +411,7 @@ class TensorArray:
     def _accepted(self, value: Any) -> Tensor:
         """A value as an element, after a check of dtype and shape; the first one tells the shape of all."""
         tensor = self._converted(value)
-        if not self._element_shape.is_compatible_with(tensor.shape):
+        if not may_have_shape(tuple(tensor.array.shape), self._element_shape):
             raise ValueError(f"Incompatible shape for value ({tensor.shape}), expected ({self._element_shape})")
         self._rank = len(tensor.array.shape)
         if self._infer_shape or not self._rank:

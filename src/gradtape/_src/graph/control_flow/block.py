@@ -10,6 +10,7 @@ import numpy as np
 
 from gradtape._src import nest
 from gradtape._src.arrays.dimensions import evaluated, is_known_shape, variables_in
+from gradtape._src.arrays.graph_ops import for_all_sizes
 from gradtape._src.arrays.symbolic import (
     Graph,
     Symbolic,
@@ -132,14 +133,17 @@ def check_carry(before: Sequence[Tensor], after: Sequence[Any], changing: Axes =
     Returns the axes that change; raises an error for those that are not `free` to.
     """
     if len(before) != len(after):
-        raise ValueError(f"The loop has {len(before)} variables, but its body returned {len(after)} values.")
+        sentence = f"The loop has {len(before)} variables, but its body returned {len(after)} values."
+        raise for_all_sizes(ValueError(sentence))
     found = []
     for i, (a, b) in enumerate(zip(before, after, strict=True)):
         if b is None or a.dtype != b.dtype:
             what = "None" if b is None else b.dtype.name
-            raise TypeError(
-                f"Input tensor enters the loop with dtype {a.dtype.name}, but has dtype {what} after one iteration. "
-                "Use tf.cast inside the loop, or start with the final dtype."
+            raise for_all_sizes(
+                TypeError(
+                    f"Input tensor enters the loop with dtype {a.dtype.name}, but has dtype {what} after one "
+                    "iteration. Use tf.cast inside the loop, or start with the final dtype."
+                )
             )
         old, new = tuple(a.array.shape), tuple(b.array.shape)
         may_change = free[i] if free else ()

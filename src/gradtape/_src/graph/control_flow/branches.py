@@ -9,6 +9,7 @@ import numpy as np
 
 from gradtape._src import nest
 from gradtape._src.arrays.dimensions import is_known_shape
+from gradtape._src.arrays.graph_ops import for_all_sizes
 from gradtape._src.arrays.symbolic import (
     Node,
     Symbolic,
@@ -83,29 +84,37 @@ def _check_alike(blocks: Sequence[Block], outputs: Sequence[list[Any]], names: S
         try:
             nest.assert_same_structure(blocks[0].result, block.result, expand_composites=True)
         except (ValueError, TypeError) as error:
-            raise TypeError(
-                f"{names[0]} and {name} must have the same number, type, and overall structure of return values. "
-                f"{names[0]} output: {blocks[0].result}, {name} output: {block.result}. {error}"
+            raise for_all_sizes(
+                TypeError(
+                    f"{names[0]} and {name} must have the same number, type, and overall structure of return values. "
+                    f"{names[0]} output: {blocks[0].result}, {name} output: {block.result}. {error}"
+                )
             ) from None
         for a, b in zip(first, found, strict=True):
-            if (a is None) != (b is None):
-                raise TypeError(f"{names[0]} and {name} must both return a value, or both None, at the same position.")
-            if a is None:
-                continue
-            if a.dtype != b.dtype:
-                raise TypeError(
-                    f"{names[0]} and {name} must return tensors of the same dtype: {a.dtype.name} and {b.dtype.name} "
-                    "were found. Use tf.cast in one of them."
-                )
-            if tuple(a.array.shape) != tuple(b.array.shape) and not (
-                allows_dynamic_shapes() and a.shape.rank == b.shape.rank
-            ):
-                raise only_eager(
-                    ValueError(
-                        f"{names[0]} and {name} must return tensors of the same shape in a compiled program: {a.shape} "
-                        f"and {b.shape} were found. Pad one of them, or choose in Python before the function is called."
-                    )
-                )
+            _check_pair(a, b, (names[0], name))
+
+
+def _check_pair(a: Any, b: Any, names: tuple[str, str]) -> None:
+    """Two branches must return the same dtype and shape at a position, or both None."""
+    if (a is None) != (b is None):
+        sentence = f"{names[0]} and {names[1]} must both return a value, or both None, at the same position."
+        raise for_all_sizes(TypeError(sentence))
+    if a is None:
+        return
+    if a.dtype != b.dtype:
+        raise for_all_sizes(
+            TypeError(
+                f"{names[0]} and {names[1]} must return tensors of the same dtype: {a.dtype.name} and {b.dtype.name} "
+                "were found. Use tf.cast in one of them."
+            )
+        )
+    if tuple(a.array.shape) != tuple(b.array.shape) and not (allows_dynamic_shapes() and a.shape.rank == b.shape.rank):
+        raise only_eager(
+            ValueError(
+                f"{names[0]} and {names[1]} must return tensors of the same shape in a compiled program: {a.shape} "
+                f"and {b.shape} were found. Pad one of them, or choose in Python before the function is called."
+            )
+        )
 
 
 def _switched(chosen: Tensor, traced: Sequence[Traced]) -> list[Tensor]:

@@ -282,7 +282,8 @@ def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = N
     first = operand(start)
     last = convert(stop, first.dtype)
     if first.dtype.is_integer:
-        first, last = cast(first, "float64"), cast(last, "float64")
+        wide = "float32" if first.dtype.size < 4 else "float64"
+        first, last = cast(first, wide), cast(last, wide)
     if not (first.dtype.is_floating or first.dtype.is_complex):
         raise TypeError(f"tf.linspace takes floating or integer numbers; received {first.dtype.name}.")
     count, axis = integer(num, "LinSpace", fixed=True), integer(axis, "ExpandDims", "Tdim")

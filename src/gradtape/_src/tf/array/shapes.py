@@ -11,7 +11,15 @@ import numpy as np
 
 from gradtape._src import errors
 from gradtape._src.arrays import numpy_namespace
-from gradtape._src.arrays.dimensions import broadcast_shapes, is_dimension, is_same, is_same_shape, variables_in
+from gradtape._src.arrays.dimensions import (
+    broadcast_shapes,
+    is_dimension,
+    is_same,
+    is_same_shape,
+    may_be,
+    may_have_shape,
+    variables_in,
+)
 from gradtape._src.arrays.graph_ops import NeedsEagerError, collector, in_graph
 from gradtape._src.arrays.lazy import Lazy
 from gradtape._src.arrays.symbolic import (
@@ -143,15 +151,24 @@ def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     >>> tf.ensure_shape([[1, 2]], [None, 2]).numpy().tolist()
     [[1, 2]]
     """
-    x = operand(x)
-    if not TensorShape(shape).is_compatible_with(x.shape):
+    x, wanted = operand(x), TensorShape(shape)
+    have = tuple(x.array.shape)
+    if not may_have_shape(have, wanted):
         raise errors.invalid_argument(
-            f"Shape of tensor input {errors.brackets(x.array.shape)} is not compatible with expected shape "
-            f"{errors.brackets('?' if n is None else n for n in TensorShape(shape).as_list())}.",
+            f"Shape of tensor input {errors.brackets(have)} is not compatible with expected shape "
+            f"{errors.brackets('?' if n is None else n for n in wanted.as_list())}.",
             "EnsureShape",
         )
-    result: Tensor = array.identity(x)
+    known = have
+    if wanted.rank is not None and collector() is None:
+        known = tuple([n if size is None else size for n, size in zip(have, wanted.as_list(), strict=True)])
+    result: Tensor = array.identity(x) if known == have else array.reshape(x, shape=known)
     return result
+
+
+def _is_one(n: Any) -> bool:
+    """Whether a dimension is 1; if that is unknown, the program is for sizes other than 1, and checks it."""
+    return n == 1 or (is_dimension(n) and collector() is None and not n >= 2)
 
 
 def _vector_of_sizes(shape: Any, op: str, attr: str) -> Axes:
@@ -306,7 +323,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
     x = operand(input)
     have = tuple(x.array.shape)
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
-        drop = [i for i, n in enumerate(have) if n == 1]
+        drop = [i for i, n in enumerate(have) if _is_one(n)]
     else:
         drop = []
         if isinstance(axis, Tensor):
@@ -319,7 +336,7 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
                 )
             drop.append(a % len(have))
     for i in drop:
-        if have[i] != 1:
+        if not may_be(have[i], 1):
             raise errors.invalid_argument(
                 f"Can not squeeze dim[{i}], expected a dimension of 1, got {have[i]}", "Squeeze"
             )
