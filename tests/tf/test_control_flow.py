@@ -424,3 +424,40 @@ def test_a_loop_that_runs_eagerly_leaves_numbers_as_they_are():
     _, total = tf.keras.ops.while_loop(lambda i, n: i < 3, lambda i, n: (i + 1, n + tf.constant(0.5)), (0, 0))
     assert isinstance(total, tf.Tensor)
     assert total.numpy() == 1.5
+
+
+CONDITIONS = {
+    "list": lambda i: [i < 3],
+    "tuple": lambda i: (i < 3,),
+    "vector": lambda i: tf.reshape(i < 3, [1]),
+    "list of Python": lambda i: [bool(i < 3)],
+}
+
+
+@pytest.mark.parametrize("limit", [None, 5, 2])
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_conditions_in_a_list(name, limit):
+    """The truth of a list is that of its element: a list with False in it does not loop for ever."""
+    (i,) = tf.while_loop(CONDITIONS[name], lambda i: [i + 1], [tf.constant(0)], maximum_iterations=limit)
+    assert i.numpy().item() == (2 if limit == 2 else 3)
+
+
+def test_limited_loops_need_a_bool():
+    def loop(condition):
+        return tf.while_loop(condition, lambda i: [i + 1], [tf.constant(0)], maximum_iterations=3)
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        loop(lambda i: 3 - i)
+    with pytest.raises(TypeError):
+        loop(lambda i: "")
+    with pytest.raises(ValueError):
+        loop(lambda i: None)
+
+
+def test_a_list_limits_no_loop():
+    def loop(most):
+        return tf.while_loop(lambda i: i < 9, lambda i: [i + 1], [tf.constant(0)], maximum_iterations=[most])
+
+    for run in (loop, tf.function(loop)):
+        with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+            run(tf.constant(3))

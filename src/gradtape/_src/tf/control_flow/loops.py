@@ -11,6 +11,7 @@ from gradtape._src import errors, nest
 from gradtape._src.arrays.symbolic import current_graph, is_known
 from gradtape._src.conversion import convert
 from gradtape._src.core.composites import is_composite
+from gradtape._src.ops import math
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import static
@@ -146,7 +147,7 @@ def while_loop(
         result = staged_control_flow().while_loop(cond, body, state, limit, _invariants(state, declared))
         return result[0] if alone else nest.pack_sequence_as(given, nest.flatten(result))
     iterations, most = 0, None if limit is None else int(limit)
-    while (most is None or iterations < most) and (holds := _condition(cond(*state))):
+    while (most is None or iterations < most) and (holds := _condition(cond(*state), most is not None)):
         result = body(*state)
         if not alone and isinstance(result, Tensor) and isinstance(holds, Tensor) and not holds.dtype.is_bool:
             raise TypeError(  # TensorFlow rejects the result; with such a condition it may be the last one
@@ -194,7 +195,7 @@ def _limit(maximum_iterations: Any) -> Any:
         )
     try:
         limit = np.asarray(static(maximum_iterations))
-    except ValueError:
+    except (ValueError, NotImplementedError):  # rows of several lengths, tensors without values
         limit = np.zeros(2)
     if limit.ndim or limit.dtype.kind not in "iufb" or limit != limit:
         raise ValueError(f"'maximum_iterations' must be a scalar number. Received: {maximum_iterations!r}")
@@ -214,9 +215,15 @@ def _learn_element_shapes(body: Callable[..., Any], state: list[Any]) -> None:
             before._rank = array_after._rank
 
 
-def _condition(value: Any) -> Any:
-    """The result of `cond`; a NumPy array as a tensor, whose truth value raises helpful errors."""
-    return convert(value) if isinstance(value, np.ndarray) else value
+def _condition(value: Any, is_limited: bool) -> Any:
+    """What `cond` returned; an array or a list as a tensor, whose truth is that of its element, and has errors that say
+    what to do. Beside a limit of iterations it has to be a bool, as in TensorFlow.
+    """
+    if isinstance(value, (np.ndarray, list, tuple)):
+        value = convert(value)
+    if not is_limited or isinstance(value, bool) or (isinstance(value, Tensor) and value.dtype.is_bool):
+        return value
+    return math.logical_and(True, value if isinstance(value, Tensor) else convert(value, "bool"))
 
 
 def loop_value(value: Any) -> Any:
