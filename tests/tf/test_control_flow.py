@@ -450,7 +450,7 @@ def test_limited_loops_need_a_bool():
         loop(lambda i: 3 - i)
     with pytest.raises(TypeError):
         loop(lambda i: "")
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="unsupported type"):
         loop(lambda i: None)
 
 
