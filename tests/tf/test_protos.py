@@ -28,8 +28,27 @@ def test_messages_of_one_value_and_shapes():
     assert tf.make_ndarray(tf.make_tensor_proto(1, dtype=tf.int64, shape=[2], allow_broadcast=True)).tolist() == [1, 1]
     with pytest.raises(TypeError, match="Expected Tensor's shape"):
         tf.make_tensor_proto([1, 2], shape=[3], verify_shape=True)
-    with pytest.raises(ValueError, match="Cannot reshape"):
-        tf.make_tensor_proto([1, 2], shape=[3])
+    with pytest.raises(TypeError, match="Expected Tensor's shape"):
+        tf.make_tensor_proto([1, 2], shape=[3], allow_broadcast=True)
+    with pytest.raises(ValueError, match="Too many elements provided. Takes at most 1, but got 2"):
+        tf.make_tensor_proto([1, 2], shape=[1])
+
+
+KINDS = ["bfloat16", "bool", "complex64", "complex128", "float16", "float32", "float64"]
+KINDS += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_the_last_value_of_a_message_fills_its_shape(dtype):
+    values = [False, True] if dtype == "bool" else [0, 1]
+    message = tf.make_tensor_proto(values, dtype, shape=[2, 2])
+    assert not message.tensor_content
+    assert tf.make_ndarray(message).tolist() == tf.cast([[0, 1], [1, 1]], dtype).numpy().tolist()
+    one = tf.make_tensor_proto(values[1], dtype)
+    assert not one.tensor_content
+    assert tf.make_ndarray(one) == tf.cast(1, dtype).numpy()
+    if dtype in ("float16", "bfloat16"):
+        assert list(one.half_val) == [{"float16": 15360, "bfloat16": 16256}[dtype]]
 
 
 def test_names_of_devices():

@@ -14,8 +14,21 @@ from gradtape._src.formats.tensor_proto import parsed, serialized
 
 __all__ = ["DeviceSpec", "make_ndarray", "make_tensor_proto"]
 
-_ONE = {"float32": "float_val", "float64": "double_val", "int32": "int_val", "int64": "int64_val", "bool": "bool_val"}
-"""The field for a single value, by dtype; several values, and other dtypes, are stored as bytes."""
+_FIELDS = {
+    "bfloat16": "half_val",
+    "bool": "bool_val",
+    "complex128": "dcomplex_val",
+    "complex64": "scomplex_val",
+    "float16": "half_val",
+    "float32": "float_val",
+    "float64": "double_val",
+    "int64": "int64_val",
+    "uint32": "uint32_val",
+    "uint64": "uint64_val",
+    **dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16"), "int_val"),
+}
+"""The field for a single value and for fewer values than the shape has, by dtype; else the values are bytes."""
+_NEVER_BYTES = ("complex64", "complex128", "uint16")
 
 
 def make_tensor_proto(
@@ -23,27 +36,50 @@ def make_tensor_proto(
 ) -> TensorProto:
     """Convert an array to a `TensorProto` message.
 
+    `shape` may have more elements than there are values: the last value stands for those that are left.
+
     >>> tf.make_tensor_proto([1.0, 2.0]).tensor_shape.dim[0].size
     2
     """
     if isinstance(values, TensorProto):
         return values
+    if shape is not None and 0 in shape:
+        values = np.empty(shape, as_dtype(dtype or "float32").numpy_dtype)
     array = np.asarray(convert(values, dtype).numpy())
+    wanted = array.shape if shape is None else tuple(int(n) for n in shape)
     if shape is not None:
-        wanted = tuple(int(n) for n in shape)
-        if verify_shape and array.shape != wanted:
-            raise TypeError(f"Expected Tensor's shape: {wanted}, but got {array.shape}.")
-        if allow_broadcast and array.shape in ((), (1,)):
-            array = np.broadcast_to(array, wanted)
-        elif array.size != int(np.prod(wanted, dtype=np.int64)):
-            raise ValueError(f"Cannot reshape {array.size} values to the shape {wanted}.")
-        array = array.reshape(wanted)
+        _check_size(array, wanted, verify_shape, allow_broadcast)
     made = TensorProto.FromString(serialized(convert(array if array.ndim else array[()], dtype)))
-    field = _ONE.get(as_dtype(made.dtype).name)
-    if field is not None and array.size == 1:
+    name, is_part = as_dtype(made.dtype).name, array.size != np.prod(wanted, dtype=np.int64)
+    field = _FIELDS.get(name)
+    if field is not None and (array.size == 1 or is_part or name in _NEVER_BYTES):
         made.ClearField("tensor_content")
-        getattr(made, field).append(array.item())
+        getattr(made, field).extend(_listed(array))
+    if wanted != array.shape:
+        made.tensor_shape.ClearField("dim")
+        for size in wanted:
+            made.tensor_shape.dim.add().size = size
     return made
+
+
+def _check_size(array: ndarray, wanted: tuple[int, ...], verify_shape: bool, allow_broadcast: bool) -> None:
+    size = int(np.prod(wanted, dtype=np.int64))
+    if allow_broadcast and array.shape not in ((), (1,)) and array.size != size:
+        raise TypeError(f"Expected Tensor's shape: {wanted}, but got {array.shape}.")
+    if not allow_broadcast and verify_shape and array.shape != wanted:
+        raise TypeError(f"Expected Tensor's shape: {wanted}, but got {array.shape}.")
+    if not allow_broadcast and array.size > size:
+        raise ValueError(f"Too many elements provided. Takes at most {size:d}, but got {array.size:d}")
+
+
+def _listed(array: ndarray) -> list[Any]:
+    """The values as a message lists them: halves as their bits, complex numbers as pairs."""
+    if array.dtype.kind == "c":
+        return array.reshape(-1).view(array.real.dtype).tolist()
+    if array.dtype.itemsize == 2 and array.dtype.kind not in "iu":
+        return array.reshape(-1).view(np.uint16).tolist()
+    found: list[Any] = array.reshape(-1).tolist()
+    return found
 
 
 def make_ndarray(tensor: Any) -> ndarray:
