@@ -30,7 +30,7 @@ def test_messages_of_one_value_and_shapes():
         tf.make_tensor_proto([1, 2], shape=[3], verify_shape=True)
     with pytest.raises(TypeError, match="Expected Tensor's shape"):
         tf.make_tensor_proto([1, 2], shape=[3], allow_broadcast=True)
-    with pytest.raises(ValueError, match="Too many elements provided. Takes at most 1, but got 2"):
+    with pytest.raises(ValueError, match=r"Too many elements provided\. Takes at most 1, but got 2"):
         tf.make_tensor_proto([1, 2], shape=[1])
 
 

@@ -25,7 +25,7 @@ REASONS = [
      "internals of TensorFlow's runtime"),
     (r"train\.(\w+Hook|\w+Session|(im|ex)port_meta_graph|start_queue_runners|Supervisor)$",
      "TensorFlow 1's managed sessions and queues; tf.compat.v1.Session runs graphs"),
-    (r"train\.(ClusterDef|Coordinator|JobDef|Server|ServerDef)$", "servers of TensorFlow 1: see tf.distribute"),
+    (r"train\.(ClusterDef|JobDef|Server|ServerDef)$", "servers of TensorFlow 1: see tf.distribute"),
     (r"train\.(CheckpointView|TrackableView)$", "use tf.train.list_variables and tf.train.load_variable"),
     (r"train\.experimental\.(\w*Shard\w*)$", "gradtape determines how checkpoints are divided into files"),
     (r"tf\.train\.\w*Optimizer$", "TensorFlow 1; tf.compat.v1.train has it, and tf.keras.optimizers newer ones"),

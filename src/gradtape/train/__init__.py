@@ -8,6 +8,7 @@ from gradtape._src.solvers.train import (
     CheckpointManager as CheckpointManager,
     CheckpointOptions as CheckpointOptions,
     ClusterSpec as ClusterSpec,
+    Coordinator as Coordinator,
     Example as Example,
     ExponentialMovingAverage as ExponentialMovingAverage,
     Feature as Feature,
