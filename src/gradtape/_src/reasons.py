@@ -16,7 +16,7 @@ REASONS = [
     (r"tf\.distribute\.", "for clusters of TensorFlow servers, which gradtape does not have"),
     (r"tf\.(TensorArraySpec|OptionalSpec)$",
      "functions do not accept such values: use tf.TensorSpec for their tensors"),
-    (r"tf\.data\.experimental\.(CsvDataset|SqlDataset|make_\w+_dataset)$",
+    (r"tf\.data\.experimental\.(SqlDataset|make_batched_features_dataset)$",
      "use tf.data.Dataset.from_generator with a reader"),
     (r"tf\.data\.experimental\.parse_example_dataset$", "use dataset.map with tf.io.parse_example"),
     (r"tf\.data\.experimental\.(Reducer|group_by_reducer)$", "use dataset.group_by_window and dataset.reduce"),

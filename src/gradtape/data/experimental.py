@@ -48,7 +48,10 @@ from gradtape._src.data.experimental import (
     unique as unique,
 )
 
-if not _typing.TYPE_CHECKING:
-    from gradtape._src.lazy_names import of_public as _of_public
+if _typing.TYPE_CHECKING:
+    from gradtape._src.tf.csv_files import CsvDataset as CsvDataset, make_csv_dataset as make_csv_dataset
+else:
+    from gradtape._src.lazy_names import getattr_of as _getattr_of, homes_of as _homes_of, of_public as _of_public
 
-    __getattr__ = _of_public(__name__)
+    _LAZY = _homes_of(("tf.csv_files", "CsvDataset make_csv_dataset"))
+    __getattr__ = _of_public(__name__, _getattr_of(__name__, _LAZY))

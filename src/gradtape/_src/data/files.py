@@ -21,7 +21,9 @@ from gradtape._src.tensor import Tensor
 Reader = Callable[[str], Iterator[bytes]]
 
 
-class _FileDataset(Dataset):
+class FileDataset(Dataset):
+    """A dataset of what a reader finds in files."""
+
     def _read(self, kind: str, filenames: Any, num_parallel_reads: Any, reader: Reader) -> None:
         given = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(file_names(filenames))
         names = replace(given._pipeline, elements=lambda run: run.own_files(given._pipeline.elements(run.inner())))
@@ -54,7 +56,7 @@ def _text(data: bytes) -> Tensor:
     return wrap(value)
 
 
-class TextLineDataset(_FileDataset):
+class TextLineDataset(FileDataset):
     """A dataset of the lines of text files, without line ends. `compression_type` is "", "GZIP" or "ZLIB".
 
     >>> import os, tempfile
@@ -80,7 +82,7 @@ class TextLineDataset(_FileDataset):
         self._read("TextLineDatasetV2", filenames, num_parallel_reads, reader)
 
 
-class FixedLengthRecordDataset(_FileDataset):
+class FixedLengthRecordDataset(FileDataset):
     """A dataset of fixed-length records from files, without the header and footer of each file.
 
     >>> import os, tempfile
@@ -141,7 +143,7 @@ class FixedLengthRecordDataset(_FileDataset):
         self._read("FixedLengthRecordDatasetV2", filenames, num_parallel_reads, reader)
 
 
-class TFRecordDataset(_FileDataset):
+class TFRecordDataset(FileDataset):
     """A dataset of the records in TFRecord files, as strings; parse them with `tf.io.parse_single_example`.
 
     >>> import os, tempfile

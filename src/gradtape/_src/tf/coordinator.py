@@ -14,7 +14,7 @@ from gradtape._src.interrupts import contextmanager
 __all__ = ["Coordinator"]
 
 _POLL = 0.01
-"""Seconds between two looks at threads that have not been asked to stop."""
+"""Seconds between two looks at running threads."""
 
 
 class Coordinator:
