@@ -32,7 +32,7 @@ SOURCES = {  # public module: its implementation
     "bitwise": "tf.bitwise",
     "config": "tf.config",
     "data": "data",
-    "data.experimental": "data.experimental",
+    "data.experimental": "tf.data_experimental",
     "debugging": "tf.debugging",
     "distribute": "distribute",
     "distribute.cluster_resolver": "distribute.cluster_resolver",

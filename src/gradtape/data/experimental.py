@@ -1,8 +1,8 @@
-"""`tf.data.experimental`: older names, most of which are methods of datasets now."""
+"""`tf.data.experimental`: older names, most of which are methods of datasets now; datasets of CSV files."""
 
 import typing as _typing
 
-from gradtape._src.data.experimental import (
+from gradtape._src.tf.data_experimental import (
     AUTOTUNE as AUTOTUNE,
     INFINITE_CARDINALITY as INFINITE_CARDINALITY,
     SHARD_HINT as SHARD_HINT,
@@ -19,6 +19,7 @@ from gradtape._src.data.experimental import (
     ServiceOptions as ServiceOptions,
     TFRecordWriter as TFRecordWriter,
     ThreadingOptions as ThreadingOptions,
+    __dir__ as __dir__,
     assert_cardinality as assert_cardinality,
     bucket_by_sequence_length as bucket_by_sequence_length,
     cardinality as cardinality,
@@ -49,9 +50,12 @@ from gradtape._src.data.experimental import (
 )
 
 if _typing.TYPE_CHECKING:
-    from gradtape._src.tf.csv_files import CsvDataset as CsvDataset, make_csv_dataset as make_csv_dataset
+    from gradtape._src.tf.data_experimental import (
+        CsvDataset as CsvDataset,
+        make_csv_dataset as make_csv_dataset,
+    )
 else:
-    from gradtape._src.lazy_names import getattr_of as _getattr_of, homes_of as _homes_of, of_public as _of_public
+    from gradtape._src.lazy_names import of_public as _of_public
+    from gradtape._src.tf.data_experimental import __getattr__ as _load
 
-    _LAZY = _homes_of(("tf.csv_files", "CsvDataset make_csv_dataset"))
-    __getattr__ = _of_public(__name__, _getattr_of(__name__, _LAZY))
+    __getattr__ = _of_public(__name__, _load)
