@@ -14,8 +14,9 @@ import numpy as np
 from gradtape._src import errors
 from gradtape._src.conversion import convert
 from gradtape._src.data.dataset import Dataset
-from gradtape._src.data.files import FileDataset, lines_in, opened
+from gradtape._src.data.files import FileDataset
 from gradtape._src.dtypes import DType, as_dtype, float32, float64, int32, int64, string
+from gradtape._src.formats.tfrecord import lines_in, opened
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import gfile
 from gradtape._src.tf.text_records import decode_csv
@@ -231,8 +232,10 @@ class _Table:
     def _rows_of(self, path: str) -> Iterator[list[str]]:
         with opened(path, self._compression or "") as file:
             text = io.TextIOWrapper(file, self._encoding, newline="")
-            style = csv.QUOTE_MINIMAL if self._quotes else csv.QUOTE_NONE
-            yield from csv.reader(text, delimiter=self._delimiter, quoting=style)
+            if self._quotes:
+                yield from csv.reader(text, delimiter=self._delimiter)
+            else:
+                yield from csv.reader(text, delimiter=self._delimiter, quoting=csv.QUOTE_NONE)
 
     def names(self) -> list[str]:
         """The first row, which all files share."""
