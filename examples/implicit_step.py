@@ -9,15 +9,20 @@ tape finds this sparsity pattern once; the plan then computes the whole matrix i
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import arguments, get_pyplot, save_picture
-from scipy.sparse.linalg import spsolve
 
 import gradtape as tf
+
+try:
+    from scipy.sparse.linalg import spsolve
+except ImportError:
+    sys.exit("This example needs SciPy: pip install scipy")
 
 DT = 0.1
 

@@ -31,10 +31,8 @@ def main():
         found = [certify(f, z) for z in margins]
         errors = [float(c.gradient_error / abs(np.mean(c.enclosure))) for c in found]
         digits[f.__name__] = [min(-np.log10(e), 8) if 0 < e < 1 else 0.0 for e in errors]
-        worst = found[-1].losses[0].op if found[-1].losses else "no op"
-        print(
-            f"{f.__name__:<14} {min(digits[f.__name__]):4.1f} digits are guaranteed at worst; most are lost in {worst}"
-        )
+        losses = f"most are lost in {found[-1].losses[0].op}" if found[-1].losses else "no op loses any"
+        print(f"{f.__name__:<14} {min(digits[f.__name__]):4.1f} digits are guaranteed at worst; {losses}")
     print(f"Both bounds are proved: {all(certify(f, 3.0).proved for f in (direct, with_softplus))}")
 
     pyplot = get_pyplot()

@@ -60,6 +60,13 @@ def test_explain_says_why(shell: Shell):
         shell.magics["explain"]("loss", "loss = w")
 
 
+@pytest.mark.parametrize("magic", ["tape", "explain"])
+def test_a_name_that_the_cell_does_not_define_is_named(shell: Shell, magic: str):
+    shell.user_ns["w"] = tf.Variable(1.0)
+    with pytest.raises(ValueError, match="names 'los', which the cell does not define: name 'los' is not defined"):
+        shell.magics[magic]("los w", "loss = w * 2.0")
+
+
 def test_a_cell_that_fails_leaves_the_old_tape(shell: Shell):
     shell.user_ns["tape"] = "old"
     assert shell.magics["tape"]("", "1 / 0") is None
@@ -125,6 +132,12 @@ def test_functions_and_datasets_have_a_table():
     assert "infinite" in dataset._repr_html_()
     assert "float32" in dataset._repr_html_()
     assert "2 elements" in tf.data.Dataset.range(2)._repr_html_()
+    assert "1 element<" in tf.data.Dataset.range(1)._repr_html_()
+    nested = tf.data.Dataset.from_tensors({"image": tf.ones([2, 3]), "labels": (1, 2.0)})._repr_html_()
+    assert "[&#x27;image&#x27;]" in nested
+    assert "[&#x27;labels&#x27;][1]" in nested
+    assert "(2, 3)" in nested
+    assert repr(f).endswith("traced 1 time>")
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------

@@ -1038,3 +1038,48 @@ def test_devices():
     with pytest.raises(ValueError, match="Unrecognized device"):
         tf.config.experimental.set_memory_growth("GPU:0", True)
     assert tf.compat.v1.config is tf.config
+
+
+# -- many sources ----------------------------------------------------------------------------------------------------
+def test_sources_with_one_reason_are_explained_together():
+    variables = {f"v{i}": tf.Variable(1.0, name=f"v{i}") for i in range(12)}
+    with tf.GradientTape() as tape:
+        loss = tf.constant(float(tf.add_n([v * 2.0 for v in variables.values()])))
+    found = tape.explain(loss, variables)
+    assert len(found.missing) == 12
+    text = str(found)
+    assert text.count("why:") == text.count("fix:") == found._repr_html_().count(">fix<") == 1
+    assert "v0" in text
+    assert "and 4 more: no gradient: the value left the library" in text
+
+
+def test_different_reasons_are_explained_one_by_one():
+    a, b = tf.Variable(1.0, name="a"), tf.Variable(1.0, name="b")
+    with tf.GradientTape() as tape:
+        loss = tf.stop_gradient(a) * float(b)
+    found = tape.explain(loss, [a, b])
+    assert str(found).count("why:") == 2
+
+
+def test_a_policy_reports_one_reason_once():
+    variables = [tf.Variable(1.0) for _ in range(3)]
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.constant(float(tf.add_n([v * 2.0 for v in variables])))
+    tf.config.set_none_policy("warn")
+    try:
+        with pytest.warns(UserWarning, match="the value left the library") as said:
+            tape.gradient(loss, variables)
+    finally:
+        tf.config.set_none_policy("none")
+    assert len(said) == 1
+
+
+def test_a_variable_of_keras_has_one_explanation():
+    keras = pytest.importorskip("keras") and tf.keras
+    layer = keras.layers.Dense(1)
+    layer.build((None, 2))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(tf.ones([1, 2])))
+    found = tape.explain(loss, layer.kernel)
+    assert found.connected
+    assert [step.op for step in found.path] == ["matmul", "add", "reduce_sum"]

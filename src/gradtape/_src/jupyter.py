@@ -36,7 +36,7 @@ def explain_cell(shell: Any, line: str, cell: str) -> Any:
     """`%%explain TARGET SOURCE [SOURCE ...]`: run the cell on a tape, and explain the gradient of each source."""
     names = line.split()
     if len(names) < 2:
-        raise ValueError("%%explain needs the names of a target and of at least one source: %%explain loss w b")
+        raise _usage_error("%%explain needs the names of a target and of at least one source: %%explain loss w b")
     tape = _recorded(shell, cell, names[1:])
     if tape is None:
         return None
@@ -72,4 +72,17 @@ def _run(shell: Any, cell: str) -> Any:
 
 def _found(shell: Any, name: str) -> Any:
     """What a name, or an expression such as `model.w`, stands for in the notebook."""
-    return eval(name, shell.user_ns)
+    try:
+        return eval(name, shell.user_ns)
+    except (NameError, AttributeError, SyntaxError) as error:
+        raise _usage_error(f"The line of the magic names {name!r}, which the cell does not define: {error}") from None
+
+
+def _usage_error(message: str) -> ValueError:
+    """An error that IPython shows as one line."""
+    try:
+        from IPython.core.error import UsageError
+    except ImportError:
+        return ValueError(message)
+    kind: type[ValueError] = type("UsageError", (UsageError, ValueError), {})
+    return kind(message)

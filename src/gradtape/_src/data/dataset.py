@@ -14,7 +14,7 @@ from gradtape._src.data.core import INFINITE, UNKNOWN, IterationSeeds, Pipeline,
 from gradtape._src.data.iterator import NumpyIterator, OwnedIterator, refuse_tracing
 from gradtape._src.data.options import Options
 from gradtape._src.data.structure import DatasetBatch
-from gradtape._src.shape import TensorShape
+from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 
 
@@ -328,9 +328,13 @@ class Dataset:
         """The dataset in a notebook: the number and the specification of its elements, without computing any."""
         from html import escape
 
-        size = {-1: "infinite", -2: "of unknown length"}.get(self._pipeline.size, f"{self._pipeline.size:,} elements")
-        leaves = nest.flatten(self.element_spec)
-        rows = "".join(f"<tr><td><code>{escape(str(leaf))}</code></td></tr>" for leaf in leaves)
+        count = self._pipeline.size
+        known = "1 element" if count == 1 else f"{count:,} elements"
+        size = {-1: "infinite", -2: "of unknown length"}.get(count, known)
+        rows = "".join(
+            "<tr>" + "".join(f"<td style='text-align:left'><code>{escape(text)}</code></td>" for text in row) + "</tr>"
+            for row in _spec_rows("", self.element_spec)
+        )
         return f"<div><strong>{escape(self._pipeline.kind.strip('_'))}</strong> {size}<table>{rows}</table></div>"
 
     def _element_of_dataset(self) -> DatasetSpec:
@@ -753,6 +757,22 @@ class Dataset:
             raise TypeError(f"`options` must be a tf.data.Options object. Got {type(options)}.")
         renamed = transforms.renamed(self._pipeline, "_OptionsDataset").of_files_of(self._pipeline)
         return Dataset._of(renamed, self.options().merge(options))
+
+
+def _spec_rows(path: str, spec: Any) -> Iterator[tuple[str, ...]]:
+    """The parts of a structure of specifications: where each one is, its dtype and its shape."""
+    if isinstance(spec, dict):
+        parts = [(f"{path}[{key!r}]", part) for key, part in spec.items()]
+    elif isinstance(spec, (list, tuple)):
+        parts = [(f"{path}[{i}]", part) for i, part in enumerate(spec)]
+    elif type(spec) is TensorSpec:
+        yield path, spec.dtype.name, str(spec.shape)
+        return
+    else:
+        yield path, str(spec)
+        return
+    for where, part in parts:
+        yield from _spec_rows(where, part)
 
 
 def _pipelines(datasets: Any) -> list[Pipeline]:

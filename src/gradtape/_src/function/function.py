@@ -149,7 +149,8 @@ class Function:
         return str(getattr(self, "__name__", type(self._python_function).__name__))
 
     def __repr__(self) -> str:
-        return f"<gradtape.Function {self.name!r}, traced {self._tracer.count} times>"
+        count = self._tracer.count
+        return f"<gradtape.Function {self.name!r}, traced {count} time{'' if count == 1 else 's'}>"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -166,6 +166,27 @@ class Explanation:
         )
 
 
+def merged(found: list[Explanation]) -> list[tuple[Explanation, int]]:
+    """The explanations with the number of their sources; those with one reason at one line are one, without a path."""
+    groups: dict[Any, list[Explanation]] = {}
+    for e in found:
+        key = (e.connected, e.reason, e.message, e.fix, e.where, e.certain, e.notes)
+        groups.setdefault(key if e.reason is not None else id(e), []).append(e)
+    return [
+        (group[0] if len(group) == 1 else replace(group[0], source=_names(group), path=[]), len(group))
+        for group in groups.values()
+    ]
+
+
+def _names(found: list[Explanation]) -> str:
+    rest = len(found) - _MOST_NAMES
+    return ", ".join(e.source for e in found[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+_MOST_NAMES = 8
+"""The number of sources that are listed by name."""
+
+
 class Explanations:
     """The explanations of several sources; iterate over them, or index them like the sources.
 
@@ -205,13 +226,12 @@ class Explanations:
 
     def __str__(self) -> str:
         found = [e for e in self.flat if e.reason is None]
-        lines = [str(e) for e in self.missing]
+        lines = [str(e) for e, _ in merged(self.missing)]
         if found:
-            names = ", ".join(e.source for e in found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
-            lines.append(f"{len(found)} of {len(self.flat)} connected: {names}")
+            lines.append(f"{len(found)} of {len(self.flat)} connected: {_names(found)}")
         return "\n".join(lines)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return "".join(e._repr_html_() for e in self.flat)
+        return "".join(e._repr_html_() for e, _ in merged(self.flat))

@@ -7,12 +7,13 @@ import warnings
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from gradtape._src import nest
 from gradtape._src.autodiff.arguments import check_differentiable, components, leaves
 from gradtape._src.autodiff.settings import settings
 from gradtape._src.call_sites import user_frame
 from gradtape._src.inspect.events import Facts
 from gradtape._src.inspect.explain.case import Case
-from gradtape._src.inspect.explain.explanation import Explanation, Explanations, NoneGradientWarning
+from gradtape._src.inspect.explain.explanation import Explanation, Explanations, NoneGradientWarning, merged
 from gradtape._src.inspect.explain.finding import find_reason
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def explain(tape: Tape, target: Any, sources: Any) -> Any:
     check_differentiable("target", targets)
     check_differentiable("sources", flat)
     found = explained(tape, targets, flat, _calling_frame())
-    return found[0] if isinstance(sources, type(flat[0])) and len(flat) == 1 else Explanations(found, sources)
+    return found[0] if len(flat) == 1 and not nest.is_nested(sources) else Explanations(found, sources)
 
 
 def _calling_frame() -> FrameType | None:
@@ -56,22 +57,26 @@ def report(tape: Tape, method: str, targets: list[Any], sources: list[Any], lost
     found = explained(tape, targets, lost, frame)
     if policy() == "raise":
         several = "" if len(found) == 1 else f" for {len(found)} of {len(sources)} sources"
-        text = "\n".join(map(str, found))
+        text = "\n".join(str(explanation) for explanation, _ in merged(found))
         raise ValueError(f"GradientTape.{method} has no gradient{several} (the none policy is 'raise').\n{text}")
-    for explanation in found:
+    for explanation, _ in merged(found):
         warnings.warn(f"GradientTape.{method}: {explanation.one_line}", NoneGradientWarning, stacklevel=level + 1)
 
 
 def why_none(variables: list[Any], most: int) -> str:
-    """Why the last gradient call with a None returned it for these variables, one line each; empty if unknown."""
+    """Why the last gradient call that gave None gave it for these variables, in lines; empty if not known."""
     tape = None if settings.last_unconnected is None else settings.last_unconnected()
     lost = [] if tape is None else [v for v in variables if getattr(v, "uid", None) in tape._unconnected]
     if tape is None or not lost:
         return ""
-    found = explained(tape, list(tape._lost_targets), lost[:most], user_frame())
-    lines = [f"  {explanation.one_line}" for explanation in found]
-    rest = len(lost) - most
+    found = merged(explained(tape, list(tape._lost_targets), lost[:_MOST_EXPLAINED], user_frame()))[:most]
+    lines = [f"  {explanation.one_line}" for explanation, _ in found]
+    rest = len(lost) - sum(count for _, count in found)
     return "\n".join([*lines, f"  … and {rest} more."] if rest > 0 else lines)
+
+
+_MOST_EXPLAINED = 50
+"""The number of variables of which a message of an optimizer looks for the reason."""
 
 
 def policy() -> str:
