@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
+import browser
 import numpy as np
 import pytest
 
@@ -69,3 +70,29 @@ def test_a_folder_without_summaries(tmp_path, capsys):
     assert main(["board", str(tmp_path)]) == 1
     assert "no event files" in capsys.readouterr().err
     assert main(["board", str(tmp_path / "missing")]) == 1
+
+
+DRAWN = """(() => {
+  const canvas = document.querySelector('[data-tag="gradient"] canvas');
+  const bytes = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let found = 0;
+  for (let i = 0; i < bytes.length; i += 4) found += bytes[i + 3] > 0 && bytes[i + 2] - bytes[i] > 40;
+  return found;
+})()"""
+"""How many pixels of a histogram have the color of the run."""
+
+
+@pytest.mark.skipif(browser.executable() is None, reason="no Chromium")
+def test_histograms_of_values_that_shrink_are_visible(tmp_path):
+    """A gradient that goes to zero: the last histograms are a thousandth as wide as the first."""
+    writer = tf.summary.create_file_writer(str(tmp_path / "run"))
+    with writer.as_default():
+        for step in range(60):
+            tf.summary.histogram("gradient", [-4.0 * 0.9**step, 2.0 * 0.9**step], step=step)
+    writer.close()
+    assert main(["board", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 0
+    with browser.Browser() as page:
+        page.open(tmp_path / "page.html")
+        assert page.run(DRAWN) > 1000
+        assert page.run("rebinned([0, [0, 1], 2, [1, 3]], 0, 4).reduce((a, b) => a + b)") == pytest.approx(4.0)
+        assert page.run("rebinned([0, [5], 5, [7]], 4, 6)[30]") == 7
