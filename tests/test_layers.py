@@ -510,7 +510,7 @@ EXTRAS_OF = {
         "set_graph_mode",
         "set_none_policy",
     },
-    "errors": {"ConvergenceError", "Error", "InaccessibleTensorError"},
+    "errors": {"ConvergenceError", "Error", "InaccessibleTensorError", "NumericsError"},
     "train": {"ConvergenceReport", "LBFGS", "LevenbergMarquardt", "NewtonCG"},
     "nn": {"layer_normalization", "scaled_dot_product_attention"},
 }

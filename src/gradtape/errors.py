@@ -32,6 +32,7 @@ from gradtape._src.errors import (
     InternalError as InternalError,
     InvalidArgumentError as InvalidArgumentError,
     NotFoundError as NotFoundError,
+    NumericsError as NumericsError,
     OperatorNotAllowedInGraphError as OperatorNotAllowedInGraphError,
     OpError as OpError,
     OutOfRangeError as OutOfRangeError,

@@ -18,8 +18,9 @@ import pytest
 import gradtape as tf
 from gradtape._src.core import observe
 from gradtape._src.core.tape import active_recorders
+from gradtape._src.errors import NumericsError
 from gradtape._src.inspect.causes import Cause, operand
-from gradtape._src.inspect.numerics import Checker, NumericsError, Origin
+from gradtape._src.inspect.numerics import Checker, Origin
 from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.variable import peek
 

@@ -284,6 +284,22 @@ class ConvergenceError(AbortedError):
         self.iterations: int | None = details.get("iterations")
 
 
+class NumericsError(InvalidArgumentError):
+    """A result or a cotangent is NaN or infinite, under `GradientTape(check_numerics=True)`.
+
+    `origin` says where and why, like the result of `tape.nan_origin`. This class is not in TensorFlow.
+
+    >>> try:
+    ...     with tf.GradientTape(check_numerics=True) as tape:
+    ...         y = tf.math.log(tf.Variable(0.0))
+    ... except tf.errors.NumericsError as error:
+    ...     print(error.origin.op)
+    log
+    """
+
+    origin: Any = None
+
+
 class OperatorNotAllowedInGraphError(TypeError):
     """A Python construct needs the value of a tensor that is only being traced.
 
@@ -471,6 +487,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "NotFoundError",
+    "NumericsError",
     "OpError",
     "OperatorNotAllowedInGraphError",
     "OutOfRangeError",

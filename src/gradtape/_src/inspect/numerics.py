@@ -117,14 +117,8 @@ class Origin:
         )
 
 
-class NumericsError(errors.InvalidArgumentError):
-    """A value became NaN or infinite under `check_numerics`; `origin` says where and why."""
-
-    origin: Origin
-
-
-def _error(origin: Origin, text: str = "") -> NumericsError:
-    error = NumericsError(None, None, text or str(origin))
+def _error(origin: Origin, text: str = "") -> errors.NumericsError:
+    error = errors.NumericsError(None, None, text or str(origin))
     error.origin = origin
     return error
 
@@ -428,7 +422,7 @@ def _search_backward(
             release=False,
             observer=_BackwardChecker(recording, shapes, cotangents, lambda: lines, lambda o, value: _error(o)),
         )
-    except NumericsError as error:
+    except errors.NumericsError as error:
         return error.origin
     return None
 
@@ -477,7 +471,7 @@ def disable_check_numerics() -> None:
     wrap_kernels("check_numerics", None)
 
 
-def _everywhere_error(origin: Origin, value: Any) -> NumericsError:
+def _everywhere_error(origin: Origin, value: Any) -> errors.NumericsError:
     op = None if origin.op is None else op_shown_as(origin.op)
     name = "output_gradients" if op is None else f"{op.tf_name}Grad"
     return _error(origin, _everywhere_text(origin, name, value, 0, 1))
