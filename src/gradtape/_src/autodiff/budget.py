@@ -310,7 +310,7 @@ class Budget:
         while self.kept > room and self._drop_restored(-1):
             pass
         while self.kept > room and self._segments:
-            segment = min(self._segments, key=_score)
+            segment = min(self._segments, key=self._price)
             if segment.score == math.inf:
                 break
             place = self._segments.index(segment)
@@ -318,6 +318,15 @@ class Budget:
                 self._merge(place)
             else:
                 self._drop(place)
+
+    def _price(self, segment: Segment) -> float:
+        """The score of a segment. Merging one that the backward pass reaches soon costs more: what is merged far from
+        it is split again when there is more room.
+        """
+        if not segment.is_dropped:
+            return segment.score
+        first, last = self._segments[0].start, self._segments[-1].end
+        return segment.score * math.sqrt((last - first + 1) / (last - segment.start + 1))
 
     # -- dropping ------------------------------------------------------------------------------------------------------
     def _set_score(self, place: int) -> None:
@@ -519,10 +528,6 @@ def _nothing() -> None:
 
 def _start(segment: Segment) -> int:
     return segment.start
-
-
-def _score(segment: Segment) -> float:
-    return segment.score
 
 
 def is_counted(operand: Any) -> bool:
