@@ -1,7 +1,7 @@
-"""`tensorflow.python.framework.ops._gradient_registry`: gradient functions by types of ops, which libraries replace.
+"""`tensorflow.python.framework.ops._gradient_registry`: gradient functions by op type, which libraries override.
 
-An entry is a dictionary with the function under "type". What is written there is the gradient of all ops of this type
-in graphs, until the function that was there before is written back.
+An entry is a dictionary with the function under "type". Writing it overrides the gradient of all ops of this type in
+graphs, until the original function is written back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["get_gradient_function", "gradient_registry", "is_backpropagatable", 
 
 
 class _Entry(dict[str, Any]):
-    """The entry of a type of ops: what is written to it under "type" is the gradient function."""
+    """The entry of an op type: writing "type" overrides the gradient function."""
 
     def __init__(self, op_type: str) -> None:
         super().__init__(type=original_gradient, location=("gradtape", 0, op_type, ""))
@@ -31,7 +31,7 @@ class _Entry(dict[str, Any]):
 
 
 class _Entries(MutableMapping[str, Any]):
-    """The entries of all types that primitives have, and those that were added."""
+    """The entries of all op types that primitives have, and of those that were registered."""
 
     def __init__(self) -> None:
         load_all()
@@ -54,17 +54,17 @@ class _Entries(MutableMapping[str, Any]):
 
 
 class _Registry:
-    """TensorFlow's object: a dictionary, and functions to read it and to add to it."""
+    """TensorFlow's registry object: a dictionary with methods to look up and to register."""
 
     def __init__(self) -> None:
         self._registry = _Entries()
 
     def register(self, candidate: Any, name: str | None = None) -> None:
-        """Add a function."""
+        """Register a gradient function."""
         register(name or candidate.__name__, candidate)
 
     def lookup(self, name: str) -> Any:
-        """The function of a type, or of a name that `tf.RegisterGradient` was called with."""
+        """Return the gradient function of a type, or of a name given to `tf.RegisterGradient`."""
         if name in self._registry:
             return self._registry[name]["type"]
         try:
@@ -73,7 +73,7 @@ class _Registry:
             raise LookupError(f"gradient registry has no entry for: {name}") from None
 
     def list(self) -> list[str]:
-        """All types."""
+        """Return all types."""
         return [*self._registry]
 
 
@@ -88,7 +88,7 @@ gradient_registry = _Registry()
 
 
 def get_gradient_function(op: Any) -> Any:
-    """The gradient function of an operation."""
+    """Return the gradient function of an operation."""
     return gradient_registry.lookup(op.type)
 
 
@@ -98,7 +98,7 @@ def is_backpropagatable(tensor: Any) -> bool:
 
 
 def record_gradient(op_name: str, inputs: Any, attrs: Any, results: Any) -> NoReturn:
-    """TensorFlow's ops call it to be recorded; the ops of gradtape are recorded without it."""
+    """Do nothing: TensorFlow's ops call this to be recorded, but the ops of gradtape record themselves."""
     raise NotImplementedError(
         f"record_gradient({op_name!r}): ops record themselves in gradtape. Use tf.custom_gradient to define your "
         "own gradient."

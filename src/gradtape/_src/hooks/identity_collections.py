@@ -82,11 +82,11 @@ class ObjectIdentitySet(MutableSet[Any]):
             self.add(member)
 
     def intersection(self, items: Iterable[Any]) -> ObjectIdentitySet:
-        """The members that are also there."""
+        """Return the members that are also in `items`."""
         return ObjectIdentitySet(member for member in items if member in self)
 
     def difference(self, items: Iterable[Any]) -> ObjectIdentitySet:
-        """The members that are not there."""
+        """Return the members that are not in `items`."""
         others = ObjectIdentitySet(items)
         return ObjectIdentitySet(member for member in self if member not in others)
 

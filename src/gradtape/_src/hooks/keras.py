@@ -1,14 +1,14 @@
-"""How Keras 3 finds gradtape among its backends.
+"""An import hook that adds gradtape to the backends of Keras 3.
 
-Keras chooses a backend by name, in a few modules, and knows its own names only. A finder on Python's import path adds
-one more branch to each of these choices while Keras is being imported, and leaves every other module alone. Keras'
-announced plug-in packages will make this module needless.
+Keras chooses a backend by name, in a few modules, and only knows its own backends. A finder on Python's import path
+adds a branch to each of these choices while Keras is imported, and changes no other module. Keras' announced plug-in
+packages will make this module unnecessary.
 
-Keras is given to gradtape if `KERAS_BACKEND=gradtape` (or Keras' configuration file) says so, if `gradtape.keras` is
-what is imported, or if gradtape stands in for TensorFlow; and where Keras would use TensorFlow, which is its default,
-and TensorFlow is not installed. Another choice of the user's is left alone. Nothing here imports Keras.
+Keras uses gradtape if `KERAS_BACKEND=gradtape` (or Keras' configuration file) says so, if `gradtape.keras` is imported,
+or if gradtape replaces TensorFlow; and also where Keras would use TensorFlow, its default, and TensorFlow is not
+installed. Any other choice of the user is respected. Nothing here imports Keras.
 
-What is installed with gradtape brings this module in before `import keras`, where nothing has imported gradtape: see
+For `import keras` without an earlier import of gradtape, a hook installed with gradtape imports this module: see
 `_gradtape_keras.py`.
 """
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 NAME = "gradtape"
 TESTED = ("3.15",)
-"""The versions of Keras, major and minor, whose own tests have been run on this backend."""
+"""The versions of Keras (major.minor) whose own tests have been run on this backend."""
 
 PUBLIC = "keras._tf_keras.keras"
-"""Keras as TensorFlow shows it: Keras' own names, and some of its past (`backend.mean`) that Keras itself hides."""
+"""Keras as TensorFlow exports it: Keras' names, and some old ones (`backend.mean`) that Keras itself hides."""
 
 _CONFIG = "keras.src.backend.config"
 CHOICES: dict[str, tuple[str, ...]] = {  # what the new branch does in modules that choose by the backend's name
@@ -54,7 +54,7 @@ _AS_TENSORFLOW = (
     "import gradtape\nfrom keras.src import backend\n"
     "tf, backend = AvailableTensorFlow(gradtape), BackendAsTensorFlow(backend)"
 )
-"""In layers that compute in TensorFlow on every backend, gradtape is TensorFlow, and the backend's name is its name."""
+"""In layers that use TensorFlow on every backend, gradtape replaces TensorFlow, and the backend has its name."""
 
 _TEXT_LAYERS = (
     "feature_space", "hashed_crossing", "hashing", "index_lookup", "integer_lookup", "string_lookup",
@@ -64,7 +64,7 @@ _ALL_OF_KERAS = """
 import keras.{0} as _own
 globals().update({{name: getattr(_own, name) for name in dir(_own) if name[0] != "_" and name not in globals()}})
 """
-"""TensorFlow's view of Keras leaves out names that Keras has, such as `losses.mean_squared_error`."""
+"""TensorFlow's view of Keras omits some names of Keras, such as `losses.mean_squared_error`."""
 
 _AFTERWARDS = {  # appended to modules that look up names, or a part of TensorFlow, when they are used
     **{f"{PUBLIC}.{name}": _ALL_OF_KERAS.format(name) for name in ("losses", "metrics")},
@@ -135,32 +135,32 @@ _preferred_by: set[str] = set()
 
 
 def install() -> None:
-    """Put the finder in place; once is enough."""
+    """Install the finder; further calls have no effect."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 def prefer(who: str) -> None:
-    """Give Keras to gradtape when it is imported, whatever `KERAS_BACKEND` says."""
+    """Make Keras use gradtape when it is imported, regardless of `KERAS_BACKEND`."""
     install()
     _preferred_by.add(who)
 
 
 def withdraw(who: str) -> None:
-    """Undo `prefer`; a Keras that is imported by then stays as it is."""
+    """Undo `prefer`; a Keras that is already imported does not change."""
     _preferred_by.discard(who)
 
 
 def shown_backend() -> str:
-    """The name of Keras' backend for programs: "tensorflow" where gradtape stands in for it, else "gradtape".
+    """The name of Keras' backend shown to programs: "tensorflow" if gradtape replaces it, otherwise "gradtape".
 
-    Programs and libraries that are written for several backends choose TensorFlow's code by it.
+    Programs and libraries for several backends use this name to choose TensorFlow's code.
     """
     return "tensorflow" if "tensorflow" in _preferred_by else NAME
 
 
 def claim() -> None:
-    """`prefer`, or an error if Keras already runs on another backend."""
+    """Call `prefer`, or raise an error if Keras already runs on another backend."""
     config = sys.modules.get(_CONFIG)
     if config is not None and config.backend() != NAME:
         raise ImportError(
@@ -171,7 +171,7 @@ def claim() -> None:
 
 
 class _Finder:
-    """Answers for the modules of Keras that choose a backend, and for Keras' modules under gradtape's name."""
+    """Finds the modules of Keras that choose a backend, and Keras' modules under gradtape's name."""
 
     def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if fullname.startswith(_SHARED):
@@ -190,13 +190,13 @@ def _chosen() -> bool:
 
 
 def _shared(fullname: str) -> ModuleSpec:
-    """`gradtape.keras.layers` is Keras' module `layers`."""
+    """The Keras module of `gradtape.keras.…`: `gradtape.keras.layers` is Keras' `layers`."""
     loader: Any = _Alias(import_module(f"{PUBLIC}.{fullname.removeprefix(_SHARED)}"))
     return ModuleSpec(fullname, loader, is_package=True)
 
 
 class _Alias:
-    """Puts a module that is already loaded under a second name."""
+    """Registers a loaded module under a second name."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -209,12 +209,12 @@ class _Alias:
 
 
 class _Loader(SourceFileLoader):
-    """Loads a module of Keras with the branch added; the code as it is stays in Python's cache untouched."""
+    """Loads a module of Keras with the branch added; Python's bytecode cache keeps the original code."""
 
     def get_code(self, fullname: str) -> Any:
         if fullname not in CHOICES and fullname != _CONFIG:
             return super().get_code(fullname)
-        import ast  # not before it is needed: `import gradtape` brings this module in
+        import ast  # deferred: `import gradtape` imports this module
 
         tree = ast.parse(self.get_data(self.path), self.path)
         if fullname == _CONFIG:
@@ -230,7 +230,7 @@ class _Loader(SourceFileLoader):
 
 
 def backend_for(chosen: str) -> str:
-    """The backend that Keras uses, after it has read the environment and its configuration file."""
+    """The backend that Keras uses, given the choice of the environment or its configuration file."""
     if _preferred_by or (chosen == "tensorflow" and not _is_installed("tensorflow")):
         chosen = NAME
     if chosen == NAME:
@@ -239,7 +239,7 @@ def backend_for(chosen: str) -> str:
 
 
 def _add_decision(config: ast.Module) -> None:
-    """Let Keras' configuration call `backend_for` after it has read the name, and before it uses it."""
+    """Make Keras' configuration call `backend_for` after reading the name and before using it."""
     import ast
 
     for place, node in enumerate(config.body):
@@ -255,7 +255,7 @@ def _add_decision(config: ast.Module) -> None:
 
 
 def _is_installed(package: str) -> bool:
-    """Whether there is a package of this name, besides gradtape under it."""
+    """Whether a package of this name is installed, other than gradtape under this name."""
     spec = PathFinder.find_spec(package)
     return spec is not None and spec.origin is not None
 
@@ -273,7 +273,7 @@ def _check_version() -> None:
 
 
 def add_branches(tree: ast.Module, branches: Sequence[str], path: str) -> None:
-    """Put `elif backend() == "gradtape":` before the last `else` of the module's choices of a backend, in order."""
+    """Add `elif backend() == "gradtape":` before the last `else` of the module's choices of a backend, in order."""
     import ast
 
     choices = [node for node in ast.walk(tree) if isinstance(node, ast.If) and node.orelse and _asks_for(node.test)]
@@ -293,7 +293,7 @@ def add_branches(tree: ast.Module, branches: Sequence[str], path: str) -> None:
             body=ast.parse(statements).body,
             orelse=last.orelse,
         )
-        # Written in the place of the `else`, so that the lines of the rest stay what they are.
+        # In the place of the `else`, so that the other line numbers do not change.
         for part in (branch.test, *branch.body):
             for inner in ast.walk(part):
                 if isinstance(inner, (ast.expr, ast.stmt, ast.alias)):
@@ -303,7 +303,7 @@ def add_branches(tree: ast.Module, branches: Sequence[str], path: str) -> None:
 
 
 def _asks_for(test: ast.expr) -> bool:
-    """Whether a condition compares the backend's name."""
+    """Whether a condition tests the backend's name."""
     import ast
 
     return "backend() ==" in ast.unparse(test)

@@ -1,7 +1,7 @@
-"""The functions of TensorFlow's private `util.nest` that libraries call: walks with paths, and shallow structures.
+"""The functions of TensorFlow's private `util.nest` that libraries call: traversals with paths, and shallow structures.
 
-Each of them does here what it does there. Paths have the fields of named tuples, the keys of mappings and the numbers
-of sequences.
+Each one behaves as in TensorFlow. Paths consist of the fields of named tuples, the keys of mappings and the indices of
+sequences.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Path = tuple[Any, ...]
 
 # -- one level of a structure ------------------------------------------------------------------------------------------
 def is_mapping(value: Any) -> bool:
-    """Whether a structure is a dictionary or the like."""
+    """Whether a structure is a mapping."""
     return isinstance(value, Mapping)
 
 
 def is_named_tuple(instance: Any, strict: bool = False) -> bool:
-    """Whether a value is a named tuple; `strict`: of a class that `collections.namedtuple` made."""
+    """Whether a value is a named tuple; with `strict`, of a class that `collections.namedtuple` made."""
     kind = type(instance)
     return isinstance(instance, tuple) and hasattr(kind, "_fields") and (not strict or kind.__base__ is tuple)
 
@@ -72,7 +72,7 @@ def rebuilt(instance: Any, args: Any) -> Any:
 
 
 class _Part:
-    """A leaf that stands for a part of a structure."""
+    """A leaf that replaces a part of a structure."""
 
 
 def _like(instance: Any, parts: list[Any]) -> Any:
@@ -147,7 +147,7 @@ def map_structure_with_tuple_paths_up_to(
 def assert_shallow_structure(
     shallow_tree: Any, input_tree: Any, check_types: bool = True, expand_composites: bool = False
 ) -> None:
-    """Raise if a structure is not the upper part of another one."""
+    """Raise an error if a structure is not the upper part of another one."""
     flatten_up_to(shallow_tree, input_tree, check_types)
 
 
@@ -187,7 +187,7 @@ def _check_shallow(shallow_tree: Any, input_tree: Any, check_types: bool) -> Non
 
 
 def _may_stand_for(one: Any, other: Any) -> bool:
-    """Mappings of two classes, and named tuples with the same name and fields, are structures of one type."""
+    """Whether structures have the same type: mappings of any class, or named tuples with the same name and fields."""
     if is_mapping(one) or is_mapping(other):
         return is_mapping(one) and is_mapping(other)
     if is_named_tuple(one) and is_named_tuple(other):

@@ -1,6 +1,6 @@
 """Small functions of TensorFlow's private modules that libraries call: decorators, predicates, shapes, conditions.
 
-Each of them does here what it does there; none needs anything of TensorFlow's machinery.
+Each one behaves as in TensorFlow; none needs TensorFlow's internals.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def could_possibly_record() -> bool:
 
 
 def should_record_backprop(tensors: Sequence[Tensor]) -> bool:
-    """Whether a tape that is recording tracks one of these tensors."""
+    """Whether a recording tape watches one of these tensors."""
     stack = active_stack()
     while stack is not None:
         tracked, _, _, stack = stack
@@ -83,12 +83,12 @@ _silent: ContextVar[bool] = ContextVar("gradtape_silent_deprecations", default=F
 
 
 ENABLE_CONTROL_FLOW_V2 = True
-"""Conditions and loops are ops with functions in them."""
+"""Conditions and loops are functional ops."""
 
 
 # -- decorators --------------------------------------------------------------------------------------------------------
 def deprecated(date: str | None, instructions: str, warn_once: bool = True) -> Callable[[Any], Any]:
-    """A decorator: calls of the function log that it goes away."""
+    """A decorator: calls log that the function is deprecated."""
 
     def decorate(function: Any) -> Any:
         if isinstance(function, type):
@@ -111,7 +111,7 @@ def deprecated(date: str | None, instructions: str, warn_once: bool = True) -> C
 
 
 def deprecated_args(date: str | None, instructions: str, *names: Any, **options: Any) -> Callable[[Any], Any]:
-    """A decorator: calls of the function that give one of these arguments log that it goes away."""
+    """A decorator: calls log that one of these arguments is deprecated, if given."""
     wanted = {name if isinstance(name, str) else name[0] for name in names}
 
     def decorate(function: Any) -> Any:
@@ -131,12 +131,12 @@ deprecated_arg_values = deprecated_args
 
 
 def deprecated_endpoints(*names: str) -> Callable[[Any], Any]:
-    """A decorator that names older names of a function; it stays as it is."""
+    """A decorator that lists older names of a function; it returns the function unchanged."""
     return as_it_is
 
 
 def as_it_is(function: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """A decorator without effect, with and without arguments."""
+    """A decorator without effect, with or without arguments."""
     return function if callable(function) else as_it_is
 
 
@@ -144,12 +144,12 @@ run_in_eager_mode = as_it_is
 
 
 def make_decorator(target: Any, decorator_func: Any, *args: Any, **kwargs: Any) -> Any:
-    """The decorator of a function, with its name and documentation."""
+    """Return a decorated function with the name and documentation of its target."""
     return functools.update_wrapper(decorator_func, target)
 
 
 def deprecated_alias(deprecated_name: str, name: str, func_or_class: Any, warn_once: bool = True) -> Any:
-    """A function under an older name, whose calls log that it goes away."""
+    """A function under an older name, whose calls log that it is deprecated."""
     if isinstance(func_or_class, type):
         return func_or_class
 
@@ -161,32 +161,32 @@ def deprecated_alias(deprecated_name: str, name: str, func_or_class: Any, warn_o
 
 
 def silence() -> setting[bool]:
-    """A block in which nothing is logged about functions that go away."""
+    """A context in which no deprecation is logged."""
     return setting(_silent, True)
 
 
 def nothing(*args: Any, **kwargs: Any) -> None:
-    """None: what TensorFlow's function finds here, where there is no graph of TensorFlow's."""
+    """Return None, as TensorFlow's function does outside of its graphs."""
 
 
 class Context:
-    """What libraries ask TensorFlow's context: whether code runs eagerly, and on which device."""
+    """The part of TensorFlow's context that libraries use: whether code runs eagerly, and on which device."""
 
     executing_eagerly = staticmethod(executing_eagerly)
 
     @property
     def device_spec(self) -> Any:
-        """The device on which new tensors are created."""
+        """The device of new tensors."""
         kind = "CPU" if chosen() is None else chosen().platform.upper()
         return DeviceSpec(device_type={"CUDA": "GPU", "ROCM": "GPU"}.get(kind, kind))
 
     def num_gpus(self) -> int:
-        """How many GPUs there are."""
+        """The number of GPUs."""
         return len(logical_devices("GPU"))
 
 
 def context() -> Context:
-    """The context of the code that calls it."""
+    """Return the current context."""
     return Context()
 
 
@@ -194,13 +194,13 @@ def context() -> Context:
 def pfor(
     loop_fn: Callable[..., Any], iters: Any, fallback_to_while_loop: bool = True, parallel_iterations: Any = None
 ) -> Any:
-    """The results of a function of the numbers below `iters`, stacked: all iterations in one."""
+    """Return the stacked results of a function of the numbers below `iters`, vectorized."""
     return vectorized_map(loop_fn, _range(iters), fallback_to_while_loop)
 
 
 # -- ops ---------------------------------------------------------------------------------------------------------------
 def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
-    """The tensor itself; a gradient through it is an error, with this message."""
+    """Return the tensor itself; a gradient through it raises an error with this message."""
     found: Tensor = raw_ops.PreventGradient(input=input, message=message, name=name)
     return found
 
@@ -255,7 +255,7 @@ def getfullargspec(obj: Any) -> inspect.FullArgSpec:
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
 class ArgSpec(NamedTuple):
-    """The parameters of a function, without those that can only be given by name."""
+    """The parameters of a function, without keyword-only ones."""
 
     args: list[str]
     varargs: str | None
@@ -295,7 +295,7 @@ def case_helper(
     allow_python_preds: bool = False,
     **options: Any,
 ) -> Any:
-    """The result of the first function whose condition holds, by a function that chooses between two."""
+    """Return the result of the first function whose condition holds, with a function that chooses between two."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, Mapping) else list(pred_fn_pairs)
     if default is None:
         default = pairs.pop()[1]
@@ -307,7 +307,7 @@ def case_helper(
 
 # -- linear operators --------------------------------------------------------------------------------------------------
 def add_operators(operators: Any, operator_name: str | None = None, **options: Any) -> list[Any]:
-    """Linear operators added up: a list with one."""
+    """The sum of linear operators, as a list with one operator."""
     operators = list(operators)
     if len(operators) == 1:
         return operators
@@ -318,7 +318,7 @@ def add_operators(operators: Any, operator_name: str | None = None, **options: A
 
 
 def sticky_attribute_assignment(trackable: Any, name: str, value: Any) -> Any:
-    """What is stored as an attribute that checkpoints find: the value itself."""
+    """The value to store as an attribute that checkpoints track: the value itself."""
     return value
 
 
@@ -344,5 +344,5 @@ def parameterized_truncated_normal(
 
 
 def graph_mode() -> Any:
-    """A block in which a new graph of TensorFlow 1 is built."""
+    """A context in which a new graph of TensorFlow 1 is built."""
     return Graph().as_default()

@@ -1,19 +1,20 @@
-"""``import tensorflow`` that means gradtape.
+"""``import tensorflow`` as an alias of gradtape.
 
-Code written for TensorFlow runs unchanged once :func:`install_as_tensorflow` has been called, which is what
-``gradtape run script.py`` does before it starts the script. A TensorFlow that is installed is neither used nor changed.
+Code written for TensorFlow runs unchanged after a call of :func:`install_as_tensorflow`, which ``gradtape run
+script.py`` makes before it starts the script. An installed TensorFlow is neither used nor changed.
 
 How names resolve:
 
 * ``tensorflow`` has every name of gradtape, so ``tensorflow.GradientTape is gradtape.GradientTape``, and TensorFlow's
-  version, for which programs and libraries look;
-* ``tensorflow.x.y`` is the namespace one reaches as ``gradtape.x.y``, however gradtape keeps it (a submodule,
-  a module from elsewhere in the package exposed as an attribute, a lazy attribute);
+  version, which programs and libraries check;
+* ``tensorflow.x.y`` is the namespace ``gradtape.x.y``, of whatever kind (a submodule, a module from elsewhere in the
+  package exposed as an attribute, a lazy attribute);
 * ``tf_keras``, the Keras 2 that some libraries import, is `tf.keras`, which is Keras 3;
-* anything else is an ``ImportError`` that says what gradtape does not have.
+* any other name raises an ``ImportError`` that names what gradtape lacks.
 
-Tensors, variables and what belongs to them are classes of the module ``tensorflow`` meanwhile: libraries tell by that
-what they are given. Their pickles name gradtape's modules, and so are read with and without an alias.
+While the alias is installed, the classes of tensors, variables and related objects name ``tensorflow`` as their module,
+by which libraries recognize them. Their pickles name gradtape's modules, so that they can be read with and without the
+alias.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ __all__ = ["install_as_tensorflow", "uninstall_as_tensorflow"]
 
 _ALIAS = "tensorflow"
 _PACKAGE = __name__.partition(".")[0]
-# TensorFlow's private packages, which some programs import although they are told not to.
+# TensorFlow's private packages, which some programs import nevertheless.
 _PRIVATE = frozenset({"compiler", "core", "dtensor", "python", "tools"})
 _SHOWN = (Tensor, Variable, IndexedSlices, SparseTensor, TensorShape, TensorSpec, DType, TensorArray, GradientTape)
 _homes: dict[type, str] = {}
@@ -79,13 +80,13 @@ def install_as_tensorflow() -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
         _show_classes()
-        keras_hook.prefer(_ALIAS)  # whose own backend would take gradtape for TensorFlow, and go on to its insides
+        keras_hook.prefer(_ALIAS)  # its TensorFlow backend would use TensorFlow's internals
 
 
 def uninstall_as_tensorflow() -> None:
     """Undo :func:`install_as_tensorflow`: the next ``import tensorflow`` is Python's usual one.
 
-    Names that were imported before stay what they are. Without an earlier install this does nothing.
+    Names that are already imported do not change. Without an earlier install this has no effect.
     """
     ours = [finder for finder in sys.meta_path if isinstance(finder, _Finder)]
     for finder in ours:
@@ -98,14 +99,14 @@ def uninstall_as_tensorflow() -> None:
 
 
 def internal_names() -> ModuleType:
-    """The namespace ``tensorflow.__internal__``."""
+    """Return the namespace ``tensorflow.__internal__``."""
     made = ModuleType(f"{_ALIAS}.__internal__", "What Keras and libraries use of TensorFlow.")
     made.__dict__.update(CompositeTensor=specs.CompositeTensor, TypeSpec=specs.TypeSpec, nest=nest_functions)
     return made
 
 
 class _TensorFlow(ModuleType):
-    """The module ``tensorflow``: gradtape's names, and what TensorFlow says of itself."""
+    """The module ``tensorflow``: gradtape's names, and TensorFlow's metadata."""
 
     def __init__(self) -> None:
         self._gradtape = importlib.import_module(_PACKAGE)
@@ -122,7 +123,7 @@ class _TensorFlow(ModuleType):
         vars(self.compat)["v2"] = SecondVersion(self, self.compat)
 
     def __getattr__(self, name: str) -> Any:
-        """What is loaded when it is first used, and what was put into gradtape since."""
+        """Look up lazy attributes of gradtape, and attributes added to it later."""
         return getattr(vars(self)["_gradtape"], name)
 
     def __dir__(self) -> list[str]:
@@ -130,7 +131,7 @@ class _TensorFlow(ModuleType):
 
 
 def _show_classes() -> None:
-    """Let the classes by which libraries know tensors say that they are TensorFlow's."""
+    """Set TensorFlow's module name on the classes by which libraries recognize tensors."""
     todo = list(_SHOWN)
     while todo:
         kind = todo.pop()
@@ -147,7 +148,7 @@ def _hide_classes() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Answers for ``tensorflow`` and ``tf_keras`` and everything below them, and for nothing else."""
+    """Finds ``tensorflow`` and ``tf_keras`` and everything below them, and nothing else."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -156,8 +157,8 @@ class _Finder(MetaPathFinder):
             return _spec_of_keras_2(fullname)
         if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
             return None
-        # A name that does not resolve raises here. After None Python would call the next finders and so,
-        # for a submodule, run a second copy of a file of gradtape under TensorFlow's name.
+        # Names that do not resolve raise an error here. After None, Python would call the next finders, which would,
+        # for a submodule, execute a second copy of a file of gradtape under TensorFlow's name.
         return ModuleSpec(fullname, _Loader(_resolve(fullname)), is_package=True)
 
 
@@ -171,18 +172,18 @@ def _spec_of_keras_2(fullname: str) -> ModuleSpec:
 
 
 class _Loader(Loader):
-    """Puts a namespace that already exists in ``sys.modules``."""
+    """Registers an existing namespace in ``sys.modules``."""
 
     def __init__(self, namespace: ModuleType) -> None:
         self._namespace = namespace
 
     def create_module(self, spec: ModuleSpec) -> None:
-        # The import system writes its marks (__spec__ and others) on a blank module, which exec_module then replaces:
-        # the namespace keeps the marks of its real name, by which it is found again and pickled.
+        # The import system sets attributes (`__spec__` and others) on a new module, which exec_module then replaces:
+        # the namespace keeps the attributes of its real name, for imports and pickles.
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        # What the import system wants of a parent, and a plain module or namespace may lack: `tensorflow.compat.v1`.
+        # A plain module or namespace may lack what the import system needs of a parent: `tensorflow.compat.v1`.
         for mark in ("__path__", "__spec__"):
             if not hasattr(self._namespace, mark):
                 setattr(self._namespace, mark, getattr(module, mark))
@@ -190,7 +191,7 @@ class _Loader(Loader):
 
 
 def _resolve(fullname: str) -> ModuleType:
-    """The namespace of gradtape that stands for the TensorFlow module of this name, or an ``ImportError``."""
+    """The namespace of gradtape for the TensorFlow module of this name, or an ``ImportError``."""
     present = sys.modules.get(_ALIAS)
     namespace: ModuleType = present if isinstance(present, _TensorFlow) else _TensorFlow()
     if fullname == tensorflow_python.PREFIX or fullname.startswith(tensorflow_python.PREFIX + "."):
@@ -205,7 +206,7 @@ def _resolve(fullname: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if part != "keras" or error.name != "keras":
                 raise
-            found = None  # gradtape.keras is there, and the package it stands on is not
+            found = None  # gradtape.keras exists, but the package it needs is missing
         if not isinstance(found, ModuleType | SimpleNamespace):
             raise ModuleNotFoundError(_why_not(fullname, part, namespace, found), name=fullname)
         namespace = found  # type: ignore[assignment]  # a SimpleNamespace serves as a module does
@@ -213,7 +214,7 @@ def _resolve(fullname: str) -> ModuleType:
 
 
 def _child(namespace: ModuleType, name: str) -> Any:
-    """``namespace.name``, importing it as a submodule if it is not there yet; None if there is no such thing."""
+    """``namespace.name``, imported as a submodule if necessary; None if it does not exist."""
     found = getattr(namespace, name, None)
     if found is not None or not hasattr(namespace, "__name__"):
         return found
@@ -222,14 +223,14 @@ def _child(namespace: ModuleType, name: str) -> Any:
     try:
         return importlib.import_module(submodule)
     except ModuleNotFoundError as error:
-        # The submodule is missing, or its parent is no package. That it imports something missing is another matter.
+        # The submodule is missing, or its parent is not a package. A failing import inside of it is a different error.
         if error.name in (submodule, home):
             return None
         raise
 
 
 def _why_not(fullname: str, part: str, namespace: ModuleType, found: object) -> str:
-    """One sentence on what is missing, one on what to do."""
+    """A sentence on what is missing, and one on what to do."""
     missing = f"gradtape, which stands in for tensorflow here, has no module {fullname!r}."
     parent = fullname.rpartition(".")[0]
     if part == "keras" and importlib.util.find_spec("keras") is None:
@@ -242,6 +243,6 @@ def _why_not(fullname: str, part: str, namespace: ModuleType, found: object) -> 
     if sentence is not None:
         return f"{missing} {sentence}."
     public = [name for name in dir(namespace) if not name.startswith("_")]
-    similar = difflib.get_close_matches(part, public, n=5)  # only these are imported, to see what they are
+    similar = difflib.get_close_matches(part, public, n=5)  # only these are imported, to check what they are
     close = [name for name in similar if isinstance(getattr(namespace, name, None), ModuleType)]
     return f"{missing} Did you mean '{parent}.{close[0]}'?" if close else missing

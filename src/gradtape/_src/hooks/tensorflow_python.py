@@ -1,8 +1,8 @@
 """`tensorflow.python.*` under the alias: TensorFlow's private modules, as far as their names are public elsewhere.
 
-One table. A module has the names of the public namespaces that are listed for it, searched in order; `name=tf.other` is
-one that is public under another name. Nothing here is implemented for a private module alone, except what reads a
-setting that has a public function to write it, the arithmetic of Keras 2's `conv_utils`, and the small functions of
+The module is one table. A module has the names of the public namespaces listed for it, searched in order;
+`name=tf.other` is public under another name. Nothing here is implemented only for a private module, except reading a
+setting that has a public setter, the arithmetic of Keras 2's `conv_utils`, and the small functions of
 `private_functions`.
 """
 
@@ -22,7 +22,7 @@ PREFIX = "tensorflow.python"
 
 
 def _own(*names: str) -> str:
-    """Functions of `private_functions`; `name=other` where the name is another one there."""
+    """Names of `private_functions`; `name=other` if its name differs there."""
     pairs = [name.partition("=") for name in names]
     return " ".join(f"{name}=gradtape._src.hooks.private_functions.{other or name}" for name, _, other in pairs)
 
@@ -323,11 +323,11 @@ TABLE: dict[str, str] = {
     "matmul=gradtape._src.tf.csr.matmul tf.sparse",
     "types.core": "Tensor=tf.Tensor TensorLike=tf.types.experimental.TensorLike tf.types.experimental",
 }
-"""Module below `tensorflow.python` -> where its names are public."""
+"""Module below `tensorflow.python` -> the namespaces in which its names are public."""
 
 
 class _Private(ModuleType):
-    """A private module of TensorFlow's: it finds names in public namespaces."""
+    """A private module of TensorFlow, which looks up its names in public namespaces."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{PREFIX}.{path}".rstrip("."), "TensorFlow's private names that are public elsewhere.")
@@ -354,7 +354,7 @@ class _Private(ModuleType):
 
 
 def _public(dotted: str) -> Any:
-    """What a dotted name is: `tf.…` in gradtape, or a name of another module; None if it is missing."""
+    """Resolve a dotted name: `tf.…` in gradtape, or a name of another module; None if it is missing."""
     first, *rest = dotted.split(".")
     if first == "tf":
         found: Any = importlib.import_module("gradtape")
@@ -375,9 +375,9 @@ def _is_known(path: str) -> bool:
 
 @functools.cache
 def find(path: str) -> ModuleType | None:
-    """The module `tensorflow.python.path`; None if the table has none.
+    """Return the module `tensorflow.python.path`; None if it is not in the table.
 
-    Below `keras` it is Keras' own module, below `autograph` that of diastatic-malt, which is AutoGraph by itself.
+    Below `keras` it is Keras' own module, below `autograph` that of diastatic-malt, the stand-alone AutoGraph.
     """
     if path.startswith(_AUTOGRAPH) and path not in TABLE and importlib.util.find_spec("malt") is not None:
         try:

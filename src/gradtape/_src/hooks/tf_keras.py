@@ -1,9 +1,9 @@
 """``import tf_keras`` under the alias: `tf.keras`, which is Keras 3.
 
-`tf_keras` is Keras 2, built on TensorFlow's private code. What both versions have is there under its name, below
-`tf_keras` and `tf_keras.api._v1.keras`, so that libraries which import Keras 2 by that name get layers, optimizers and
-initializers. What only Keras 2 has is missing, and the error says so, except for the layers of feature columns.
-`optimizers.Optimizer`, which libraries make subclasses of, takes Keras 2's arguments.
+`tf_keras` is Keras 2, built on TensorFlow's private code. The names that both versions have exist below `tf_keras` and
+`tf_keras.api._v1.keras`, so that libraries which import Keras 2 get layers, optimizers and initializers. Names that
+only Keras 2 has raise an error that says so, except for the layers of feature columns. `optimizers.Optimizer`, which
+libraries subclass, takes Keras 2's arguments.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["NAME", "find"]
 NAME = "tf_keras"
 _ROOTS = ("api._v1.keras", "api._v2.keras", "api")
 _EMPTY = ("experimental", "__internal__", "__internal__.legacy", "__internal__.legacy.layers", "__internal__.utils")
-"""Modules that libraries import although they are private; Keras 3 has nothing of them."""
+"""Private modules that libraries import; Keras 3 has none of their contents."""
 
 
 def _register_symbolic_tensor_type(symbolic_tensor_type: type) -> None:
-    """Keras 2 has a list of classes that stand for tensors in models; Keras 3 has `KerasTensor` only, and no list."""
+    """Ignore a class that represents tensors in models: Keras 3 only has `KerasTensor`."""
 
 
 _FUNCTIONS = {"__internal__.utils": {"register_symbolic_tensor_type": _register_symbolic_tensor_type}}
@@ -33,11 +33,11 @@ _FEATURE_LAYERS = {("layers", "DenseFeatures"), ("experimental", "SequenceFeatur
 
 @functools.cache
 def _optimizer() -> type:
-    """The base class of optimizers as Keras 2 calls it: the name comes first, and subclasses have the learning rate."""
+    """Return the base class of optimizers with Keras 2's signature: name first, learning rate in subclasses."""
     base: Any = importlib.import_module("gradtape").keras.optimizers.Optimizer
 
     class OfEitherVersion(type(base)):  # type: ignore[misc]
-        """Lets every optimizer of Keras 3 be an instance of the class."""
+        """Makes every optimizer of Keras 3 an instance of the class."""
 
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, base) if cls is Optimizer else super().__instancecheck__(instance)
@@ -57,7 +57,7 @@ def _optimizer() -> type:
 
 
 class _Module(ModuleType):
-    """A module of Keras 2: the names that Keras 3 has at the same place."""
+    """A module of Keras 2: the names of Keras 3 at the same place."""
 
     def __init__(self, path: str, inner: str, found: Any) -> None:
         super().__init__(f"{NAME}.{path}".rstrip("."), "What Keras 2 and Keras 3 have in common.")
@@ -90,7 +90,7 @@ class _Module(ModuleType):
 
 @functools.cache
 def find(path: str) -> ModuleType | None:
-    """The module `tf_keras.path`; None if Keras 3 has no such module."""
+    """Return the module `tf_keras.path`; None if Keras 3 has no such module."""
     inner = path
     for root in _ROOTS:
         if path == root or path.startswith(root + "."):
