@@ -1,8 +1,8 @@
 """Atomic file replacement: a file is complete or absent, even if the process is killed or others write concurrently.
 
-A file is written under a temporary name in its folder, flushed to the disk, and renamed. While its process lives, the
+A file is written under a temporary name in its folder, flushed to disk, and renamed. While its process lives, the
 temporary file is locked (`flock`, which the system releases when the process dies), so that a later save can remove
-what a killed process left behind and never what another one is writing.
+the files of killed processes and never one that is being written.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import IO, Any
 from gradtape._src import errors, forks
 from gradtape._src.interrupts import contextmanager, guarded
 
-fcntl: Any = None  # Windows has none: there, an open file cannot be removed or renamed
+fcntl: Any = None  # Windows has no locks: there, an open file cannot be removed or renamed
 with contextlib.suppress(ImportError):
     import fcntl
 
 _TEMPORARY = re.compile(r"\.part-[0-9a-f]{16}")
-_DAY = 86400.0  # seconds after which a temporary file counts as abandoned where nothing can be locked
+_DAY = 86400.0  # seconds after which a temporary file counts as abandoned if files cannot be locked
 
 
 _staged: weakref.WeakSet[Staged] = weakref.WeakSet()
@@ -36,7 +36,7 @@ _staged: weakref.WeakSet[Staged] = weakref.WeakSet()
 
 @atexit.register
 def _remove_staged() -> None:
-    """Remove what is not finished when the program ends: a thread that was writing it has no chance to."""
+    """Remove unfinished files at exit: the threads that write them cannot finish."""
     for part in list(_staged):
         if part.is_own:
             remove(part.path)
@@ -63,24 +63,24 @@ class Staged:
             self.path = temporary_name(folder)
             self.file: Any = _created(self.path, permissions)
             _lock(self.file.fileno())
-            if os.fstat(self.file.fileno()).st_nlink:  # else it was removed before it was locked
+            if os.fstat(self.file.fileno()).st_nlink:  # otherwise it was removed before it was locked
                 break
             self.file.close()
         _staged.add(self)
 
     @property
     def is_own(self) -> bool:
-        """Whether this process has made the file: a forked child must not write to it, nor remove it."""
+        """Whether this process created the file: a forked child must neither write to it nor remove it."""
         return os.getpid() == self._process
 
     def flush(self) -> None:
-        """Wait until the content is on the disk."""
+        """Wait until the content is on disk."""
         self.file.flush()
         os.fsync(self.file.fileno())
         self._flushed = True
 
     def move(self, path: str, durable: bool = True) -> None:
-        """Rename the file, which replaces the one that has this name; if `durable`, when the content is on the disk."""
+        """Rename the file, replacing one that has this name; if `durable`, only when the content is on disk."""
         if durable and not self._flushed:
             self.flush()
         self.file.flush()
@@ -95,14 +95,14 @@ class Staged:
             self._abandon()
             return
         try:
-            with contextlib.suppress(OSError):  # of a flush that fails: the file is removed anyway
+            with contextlib.suppress(OSError):  # if a flush fails, the file is removed anyway
                 self.file.close()
         finally:
             if not self._moved:
                 remove(self.path)
 
     def _abandon(self) -> None:
-        """Close the file in a forked child, without what the buffer held when the process was forked."""
+        """Close the file in a forked child, discarding the buffer inherited from the parent."""
         if not self.file.closed:
             with _opened(os.devnull, os.O_WRONLY) as nowhere:
                 os.dup2(nowhere, self.file.fileno(), inheritable=False)
@@ -154,12 +154,11 @@ def publish(
     content: Callable[[int], Iterable[bytes]],
     old: Callable[[], list[str]],
 ) -> None:
-    """Let an index, and the file that it names, be replaced together. The caller is `alone_in` their folder.
+    """Replace an index and the file that it names together. The caller is `alone_in` their folder.
 
-    The file is called `name(0)` or, while there is one of that name, `name(1)` and so on; `content(n)` is the index
-    that names it. The moment at which the index is replaced decides between old and new; until then no old file is
-    touched. Then the first name is given back, and what `old()` lists is removed: a failure on that way leaves files
-    that are as good.
+    The file is called `name(0)` or, if that exists, `name(1)` and so on; `content(n)` is the index that names it.
+    Replacing the index commits the change; until then no old file is touched. Then the file gets its first name, and
+    the files in `old()` are removed: after a failure on the way, the files are still consistent.
     """
     folder = os.path.dirname(index) or "."
     number = next(n for n in itertools.count() if not os.path.lexists(name(n)))
@@ -171,7 +170,7 @@ def publish(
             flush_folder(folder)
             part.move(index)
         except BaseException:
-            if os.path.lexists(part.path):  # the old index is still the one
+            if os.path.lexists(part.path):  # the old index is still valid
                 remove(name(number))
             raise
     flush_folder(folder)
@@ -192,7 +191,7 @@ def publish(
 
 
 def _is_regular(path: str) -> bool:
-    """Whether a path leads to a file, or to nothing yet."""
+    """Whether a path leads to a regular file, or to none yet."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -208,7 +207,7 @@ def _permissions(path: str) -> int | None:
 
 
 def _created(path: str, permissions: int | None) -> IO[bytes]:
-    """A new file, open for writing, with its final permissions from the start."""
+    """Create a file for writing, with its final permissions from the start."""
     if permissions is None or not hasattr(os, "fchmod"):  # Windows
         return open(path, "xb")
     file = open(path, "xb", opener=lambda path, flags: os.open(path, flags, permissions & 0o600))  # noqa: SIM115
@@ -217,20 +216,20 @@ def _created(path: str, permissions: int | None) -> IO[bytes]:
 
 
 def temporary_name(folder: str) -> str:
-    """A new name for a file that is not finished."""
+    """A new name for an unfinished file."""
     return os.path.join(folder, f".part-{os.urandom(8).hex()}")
 
 
 def remove(path: str) -> None:
-    """Remove a file; it may have been removed concurrently."""
+    """Remove a file, which may have been removed concurrently."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.remove(path)
 
 
 def flush_folder(folder: str) -> None:
-    """Wait until new names are on the disk; where folders cannot be opened (Windows), the system sees to it."""
+    """Wait until new names are on disk; where folders cannot be opened (Windows), the system ensures this."""
     if os.name == "posix":
-        with _opened(folder or ".", os.O_RDONLY) as handle, contextlib.suppress(OSError):  # not every system can
+        with _opened(folder or ".", os.O_RDONLY) as handle, contextlib.suppress(OSError):  # not on every system
             os.fsync(handle)
 
 
@@ -245,7 +244,7 @@ def _opened(path: str, flags: int) -> Iterator[int]:
 
 # -- concurrent writers ----------------------------------------------------------------------------------------------
 def _lock(handle: int, wait: bool = True) -> bool:
-    """Lock an open file for this opening of it. False if another one has it or if the file system has no locks."""
+    """Lock an open file for this file handle. False if another one has the lock or the file system has none."""
     if fcntl is None:
         return False
     try:
@@ -256,16 +255,16 @@ def _lock(handle: int, wait: bool = True) -> bool:
 
 
 _searched: set[str] = set()
-"""The folders in which this process has looked for abandoned files, since it was last forked: a child may be killed."""
+"""The folders that this process has searched for abandoned files, since the last fork: a child may be killed."""
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_parent=_searched.clear, after_in_child=_searched.clear)
 
 
 def remove_abandoned(folder: str) -> None:
-    """Remove the temporary files of processes that were killed. Those of living ones are locked, and stay.
+    """Remove the temporary files of killed processes; those of living ones are locked.
 
-    A process looks once in a folder, which may hold many files.
+    A process searches a folder once, because the folder may contain many files.
     """
     place = os.path.abspath(folder)
     if place in _searched:
@@ -289,7 +288,7 @@ def _remove_if_abandoned(path: str) -> None:
 
 
 class _Held(threading.local):
-    """The folders that this thread has locked."""
+    """The folders locked by this thread."""
 
     def __init__(self) -> None:
         self.folders: set[str] = set()
@@ -301,9 +300,9 @@ _without_locks = forks.rlock()
 
 @contextmanager
 def alone_in(folder: str) -> Iterator[None]:
-    """Wait until no other thread or process changes several files of a folder, and let none begin.
+    """Hold the lock for changing several files of a folder, so that no other thread or process does the same.
 
-    A folder that is missing is made.
+    A missing folder is created.
     """
     os.makedirs(folder or ".", exist_ok=True)
     if fcntl is None:
@@ -361,6 +360,6 @@ def named_errors(path: str, op: str = "") -> Iterator[None]:
 
 
 def open_to_read(path: str, op: str) -> IO[bytes]:
-    """An open file, or TensorFlow's error if there is none."""
+    """Return an open file, or raise TensorFlow's error if it does not exist."""
     with named_errors(path, op):
         return open(path, "rb")

@@ -1,4 +1,4 @@
-"""CRC-32C, the checksum of TensorFlow's files, by arithmetic on whole arrays."""
+"""CRC-32C, the checksum of TensorFlow's files, computed with whole arrays."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _POLYNOMIAL = 0x82F63B78  # Castagnoli's, the highest power in the lowest bit
 _DISTANCES = (6293, 6677, 6777)
 """x^6777 = x^(6777-6293) + x^(6777-6677) + 1 modulo the polynomial.
 
-So a bit of the data may be taken out if the bits at these distances behind it are flipped by it, and the checksum stays
-the same. As squaring a polynomial over two elements doubles its exponents, this holds just so for distances in bytes
-and in words of eight bytes: whole stretches of 6293 words are taken out by three exclusive ors of arrays.
+So a bit of the data can be removed without changing the checksum if the bits at these distances after it are flipped
+by it. As squaring a polynomial over GF(2) doubles its exponents, the same holds for distances in bytes and in words of
+eight bytes: blocks of 6293 words are removed by three exclusive ors of arrays.
 """
 
-_CHUNK = 2**20  # bytes that are worked on at a time: they stay in the CPU's cache
+_CHUNK = 2**20  # bytes processed at a time, which fit into the CPU's cache
 
 
 def crc32c(data: Any, checksum: int = 0) -> int:
@@ -53,7 +53,7 @@ _SMALL = 400  # bytes
 
 @functools.cache
 def _table() -> tuple[int, ...]:
-    """What a byte makes of a register that is empty but for it."""
+    """The register after each byte, starting from an empty register."""
     entries = []
     for register in range(256):
         for _ in range(8):
@@ -63,14 +63,14 @@ def _table() -> tuple[int, ...]:
 
 
 def _advance(register: int, data: ndarray) -> int:
-    """The register of the checksum after some bytes."""
+    """The register of the checksum after these bytes."""
     if data.size < 16:
         for byte in data.tolist():
             register ^= byte
             for _ in range(8):
                 register = register >> 1 ^ (_POLYNOMIAL if register & 1 else 0)
         return register
-    zeros = -data.size % 8  # in front of the data they change nothing
+    zeros = -data.size % 8  # leading zeros do not change the result
     work = np.empty(zeros + data.size, np.uint8)
     work[:zeros] = 0
     work[zeros:] = data
@@ -81,7 +81,7 @@ def _advance(register: int, data: ndarray) -> int:
 
 
 def _shortened(work: ndarray) -> ndarray:
-    """The end of the data, with what came before it put in."""
+    """Fold the data into its end, which has the same checksum."""
     start, far = 0, _DISTANCES[-1]
     while (left := work.size - start - far) > 0:
         stop = start + min(left, _DISTANCES[0])
@@ -93,7 +93,7 @@ def _shortened(work: ndarray) -> ndarray:
 
 @functools.cache
 def _remainders() -> ndarray:
-    """The checksum that a single bit leaves, for each place that is left after shortening, the last place last."""
+    """The checksum of a single bit at each position after shortening, the last position last."""
     places, register = [], _POLYNOMIAL
     for _ in range(8 * _DISTANCES[-1]):
         places.append(register)
@@ -102,7 +102,7 @@ def _remainders() -> ndarray:
 
 
 def masked(checksum: int) -> int:
-    """A checksum as it is stored: turned by 15 bits and moved, as the checksum of data with checksums is a poor one."""
+    """Mask a checksum for storage: rotated by 15 bits plus a constant, because checksums of checksums are weak."""
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 

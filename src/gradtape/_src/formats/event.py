@@ -1,4 +1,4 @@
-"""The messages of event files, which TensorBoard reads: `Event`, `Summary` and what belongs to them."""
+"""The messages of event files, which TensorBoard reads: `Event`, `Summary` and their parts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TensorProto(Record):
 
 
 class PluginData(Record):
-    """The part of TensorBoard that shows a summary, and what it has to know for that."""
+    """The plugin of TensorBoard that shows a summary, and the plugin's data."""
 
     schema: ClassVar[dict[str, Field]] = {"plugin_name": Field(1, "string"), "content": Field(2, "bytes")}
 
@@ -82,7 +82,7 @@ class SummaryMetadata(Record):
 
 
 class HistogramProto(Record):
-    """A histogram of TensorFlow 1: upper limits of the buckets, and counts."""
+    """A histogram of TensorFlow 1: upper limits of buckets, and counts."""
 
     schema: ClassVar[dict[str, Field]] = {
         "min": Field(1, "double"),
@@ -145,13 +145,13 @@ class Summary(Record):
 
 
 class SummaryDescription(Record):
-    """The kind of values that an op of TensorFlow 1 makes."""
+    """The kind of values that an op of TensorFlow 1 produces."""
 
     schema: ClassVar[dict[str, Field]] = {"type_hint": Field(1, "string")}
 
 
 class SessionLog(Record):
-    """Where a run begins, ends, or writes a checkpoint."""
+    """The start or end of a run, or a checkpoint."""
 
     STATUS_UNSPECIFIED, START, STOP, CHECKPOINT = range(4)
     schema: ClassVar[dict[str, Field]] = {
@@ -208,7 +208,7 @@ class Event(Record):
 
 
 class AttrValue(Record):
-    """An attribute of an op; only its kinds that pictures of graphs show."""
+    """An attribute of an op; only the kinds that graph views show."""
 
     schema: ClassVar[dict[str, Field]] = {
         "s": Field(2, "bytes", oneof="value"),

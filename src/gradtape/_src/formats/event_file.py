@@ -1,8 +1,8 @@
 """Event files: an append-only list of `Event`s, framed like a TFRecord file.
 
-Appends are crash-safe: pending records reach the file in one write, which is taken back if the disk has no room for it.
-So whatever ends the process, the file holds whole records; a reader stops where the last one is cut off. Each writer
-has a file of its own, also in a forked child.
+Appends are crash-safe: pending records are written in one call, which is undone if the disk is full. So however the
+process ends, the file contains whole records; a reader stops at a truncated one. Each writer has its own file, also in
+a forked child.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["EventFile", "event_files", "read_events"]
 _OP = "CreateSummaryFileWriter"
 _numbers = itertools.count()
 _lengths: dict[int, bytes] = {}
-"""The header of a record, by its length: its checksum would take as long as that of the record."""
+"""Length -> the header of a record, cached because its checksum takes as long as that of a small record."""
 
 _SCALAR = struct.Struct("<f")
 _TIME = struct.Struct("<cd")
 
 
 def framed(record: bytes) -> bytes:
-    """A small record with its length and its checksums; large ones go through NumPy."""
+    """A small record with its length and checksums; large ones use NumPy."""
     length = len(record)
     header = _lengths.get(length)
     if header is None:
@@ -101,7 +101,7 @@ class EventFile:
         self.add(_stamp(step) + b"*" + varint(len(summary)) + summary)
 
     def add_scalar(self, tag: str, value: float, step: int, description: str | None = None) -> None:
-        """Append a number as TensorBoard's plugin for scalars reads it. What does not depend on it is encoded once."""
+        """Append a number in the format of TensorBoard's scalar plugin; the constant parts are encoded once."""
         key = tag, description
         parts = self._heads.get(key)
         if parts is None:
@@ -109,13 +109,13 @@ class EventFile:
         self.add(_stamp(step) + parts[0] + _SCALAR.pack(value) + parts[1])
 
     def flush(self) -> None:
-        """Let every record reach the file."""
+        """Write all pending records to the file."""
         with self._lock:
             if self._generation == forks.generation:
                 self._write()
 
     def close(self) -> None:
-        """Write what is pending, and end."""
+        """Write pending records and close the file."""
         with self._lock:
             if self._generation == forks.generation and self._finalizer.alive:
                 try:
@@ -124,7 +124,7 @@ class EventFile:
                     self._finalizer()
 
     def _write(self) -> None:
-        """Write the pending records in one call; if there is no room for all, none is written and all stay pending."""
+        """Write the pending records in one call; if they do not fit on the disk, write none and keep all pending."""
         data = b"".join(self._pending)
         self._written_at = time.time()
         with named_errors(self.path, self._op):
@@ -138,7 +138,7 @@ class EventFile:
         self._pending.clear()
 
     def _begin_child(self) -> None:
-        """In a forked child: begin a file of its own. The parent's records, and its file, are left to the parent."""
+        """In a forked child, start a new file; the parent's file and pending records belong to the parent."""
         self._finalizer.detach()
         os.close(self._handle)
         self._pending = []
@@ -156,7 +156,7 @@ def _write_all(handle: int, data: bytes) -> None:
 
 
 def _close(handle: int, pending: list[bytes], generation: int) -> None:
-    """Write what is pending when a file is forgotten or the process ends."""
+    """Write pending records when a file is garbage-collected or the process ends."""
     with contextlib.suppress(OSError):
         if pending and generation == forks.generation:
             _write_all(handle, b"".join(pending))
@@ -190,7 +190,7 @@ def event_files(folder: str) -> list[str]:
 
 
 def read_events(path: str) -> Iterator[Event]:
-    """The events of a file, up to the first record that is cut off or damaged."""
+    """The events of a file, up to the first truncated or damaged record."""
     with contextlib.suppress(errors.DataLossError):
         for record in records_in(open(path, "rb")):  # noqa: SIM115 - records_in closes it
             yield Event.FromString(record)

@@ -1,6 +1,6 @@
-"""`tf.train.Example` and what it consists of: named lists of bytes, floats or integers, as TFRecord files hold them.
+"""`tf.train.Example` and its parts: named lists of bytes, floats or integers, as in TFRecord files.
 
-The classes look like those that protocol buffers make, as far as programs that write and read examples go.
+The classes have the interface of protocol buffers that programs use to write and read examples.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ M = TypeVar("M", bound="Message")
 
 
 class DecodeError(ValueError):
-    """Bytes that are no message of this kind."""
+    """Bytes that are not a valid message of this kind."""
 
 
 class Message:
-    """A message: fields by name, written to bytes and read from them."""
+    """A message: named fields, serialized to bytes and parsed from them."""
 
     _fields: ClassVar[dict[str, int]] = {}
-    _names: ClassVar[frozenset[str]] = frozenset()  # what a message is made of: the keywords of its class
+    _names: ClassVar[frozenset[str]] = frozenset()  # the fields: the keywords of the class
 
     def __init_subclass__(cls) -> None:
         code = cls.__init__.__code__ if "__init__" in cls.__dict__ else None
@@ -44,33 +44,33 @@ class Message:
         raise NotImplementedError
 
     def _read(self, number: int, value: Any, strict: bool) -> bool:
-        """Take in a field. False if there is none of this number and kind."""
+        """Read a field. False if the message has no field of this number and kind."""
         raise NotImplementedError
 
     def _merge(self, data: bytes, strict: bool = False) -> None:
-        """Take in bytes. Fields that a message does not have are left out or, if `strict`, a ValueError."""
+        """Merge serialized fields. Unknown ones are skipped or, if `strict`, a ValueError."""
         for number, value in fields(data):
             if not self._read(number, value, strict) and strict:
                 raise ValueError(f"A {type(self).__name__} has no field {number} of this kind.")
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes."""
+        """Return the serialized message."""
         return encode(self._parts())
 
     @classmethod
     def FromString(cls: type[M], data: bytes) -> M:
-        """The message that bytes describe."""
+        """Return the parsed message."""
         made = cls()
         made.ParseFromString(data)
         return made
 
     def ParseFromString(self, data: bytes) -> int:
-        """Become the message that bytes describe; returns how many there are."""
+        """Replace the content by the parsed message; return the number of bytes."""
         self.__init__()  # type: ignore[misc]
         return self.MergeFromString(data)
 
     def MergeFromString(self, data: bytes) -> int:
-        """Take in what bytes describe."""
+        """Merge a serialized message into this one."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"Messages are read from bytes, got {type(data).__name__}.")
         try:
@@ -80,13 +80,13 @@ class Message:
         return len(data)
 
     def CopyFrom(self, other: Any) -> None:
-        """Become equal to another message of this kind."""
+        """Replace the content by that of another message of this kind."""
         if type(other) is not type(self):
             raise TypeError(f"CopyFrom() takes a {type(self).__name__}, got {type(other).__name__}.")
         self.ParseFromString(other.SerializeToString())
 
     def ByteSize(self) -> int:
-        """How many bytes the message takes."""
+        """Return the size of the serialized message in bytes."""
         return len(self.SerializeToString())
 
     def __eq__(self, other: object) -> bool:
@@ -114,7 +114,7 @@ def _given(value: Any, kind: type[M]) -> M:
 
 # -- lists of values -------------------------------------------------------------------------------------------------
 class _Values(list[Any]):
-    """A list that checks what it gets."""
+    """A list that checks its elements."""
 
     def __init__(self, check: Callable[[Any], Any], values: Any = ()) -> None:
         self._check = check
@@ -143,7 +143,7 @@ class _List(Message):
 
 
 def text_of(value: Any) -> str:
-    """A value as the text of a message shows it."""
+    """A value in the text format."""
     if not isinstance(value, bytes):
         return f"{value:.8g}" if isinstance(value, float) else str(value)
     return '"' + "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:03o}" for c in value) + '"'
@@ -254,7 +254,7 @@ class Feature(Message):
         return field_name in self._lists
 
     def _list(self, name: str) -> Any:
-        """A list by its name. One that is not there takes the place of the others when it gets its first value."""
+        """A list by its name. A list that is not set replaces the others when it gets its first value."""
         if name not in self._lists:
             made = _KINDS[name][1]()
             made.value = _Joining(made.value._check, lambda: self._join(name, made))
@@ -293,7 +293,7 @@ class Feature(Message):
 
 
 class _Joining(_Values):
-    """Values of a list that becomes part of its feature with the first of them."""
+    """Values of a list that is added to its feature with the first value."""
 
     def __init__(self, check: Callable[[Any], Any], join: Callable[[], None]) -> None:
         super().__init__(check)
@@ -358,7 +358,7 @@ class _Named(Message):
             else:
                 known = False
             known = known and (place < 2 or not strict)  # a key and a value
-        if known:  # with something else in it, it is no entry
+        if known:  # with other fields it is not an entry
             self._items[key] = made
         return known
 
@@ -452,7 +452,7 @@ class _Record(Message):
         for own, _, message in self._members():
             if number == own and isinstance(value, bytes):
                 message._merge(value, strict)
-        return True  # also TensorFlow's parser passes over what else there is
+        return True  # unknown fields are skipped, as in TensorFlow's parser
 
     def _lines(self, indent: str) -> list[str]:
         return _block(((name, message) for _, name, message in self._members() if message._parts()), indent)

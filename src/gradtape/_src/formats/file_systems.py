@@ -1,4 +1,4 @@
-"""Folders and files by name: those of the machine, `ram://`, and whatever fsspec knows (`s3://`, `gs://`, `http://`)."""
+"""Folders and files by name: local ones, `ram://`, and all schemes of fsspec (`s3://`, `gs://`, `http://`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["FileStatistics", "FileSystem", "file_system", "path_text", "schemes"
 
 
 class FileStatistics(NamedTuple):
-    """What is known of a file: its length in bytes, when it was changed (in nanoseconds), whether it is a folder."""
+    """The metadata of a file: length in bytes, modification time (in nanoseconds), whether it is a folder."""
 
     length: int
     mtime_nsec: int
@@ -30,13 +30,13 @@ class FileStatistics(NamedTuple):
 
 
 class FileSystem(Protocol):
-    """What `tf.io.gfile` needs of a file system. Errors have TensorFlow's classes."""
+    """The functions of a file system that `tf.io.gfile` needs. Errors have TensorFlow's classes."""
 
     def open(self, path: str, mode: str) -> IO[bytes]:
-        """A binary file: mode "rb", "wb" or "ab"."""
+        """Open a binary file: mode "rb", "wb" or "ab"."""
 
     def stat(self, path: str) -> FileStatistics:
-        """What is known of a file or folder; NotFoundError if there is none."""
+        """The metadata of a file or folder; NotFoundError if it does not exist."""
 
     def listdir(self, path: str) -> list[str]:
         """The names in a folder."""
@@ -45,10 +45,10 @@ class FileSystem(Protocol):
         """The paths that a pattern matches."""
 
     def mkdir(self, path: str) -> None:
-        """Make a folder, whose parent exists."""
+        """Create a folder, whose parent exists."""
 
     def makedirs(self, path: str) -> None:
-        """Make a folder and those around it."""
+        """Create a folder and its parents."""
 
     def remove(self, path: str) -> None:
         """Remove a file."""
@@ -57,11 +57,11 @@ class FileSystem(Protocol):
         """Remove a folder and everything in it."""
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file or folder another name, which is free or that of a file."""
+        """Rename a file or folder; the new name is free or that of a file."""
 
 
 def path_text(path: Any) -> str:
-    """A path as text; TypeError if it is none."""
+    """A path as text; TypeError for other objects."""
     if hasattr(path, "numpy"):
         path = path.numpy()
     if not isinstance(path, (str, bytes, os.PathLike)):
@@ -75,7 +75,7 @@ def _missing(path: str) -> errors.NotFoundError:
 
 # -- this machine ----------------------------------------------------------------------------------------------------
 class _Local:
-    """The files of this machine."""
+    """Local files."""
 
     def open(self, path: str, mode: str) -> IO[bytes]:
         with named_errors(path):
@@ -148,7 +148,7 @@ class _Writing(io.BytesIO):
 
 
 class _Memory:
-    """Files in memory, under `ram://`: they are gone when the process ends. Folders are made as they are needed."""
+    """Files in memory, under `ram://`, for the life of the process. Folders are created on demand."""
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[bytes, int]] = {}
@@ -211,7 +211,7 @@ class _Memory:
 
 
 def _matching(system: FileSystem, start: str, pattern: str) -> list[str]:
-    """The paths below `start` that match a pattern, part by part; names that begin with a dot count as well."""
+    """The paths below `start` that match a pattern, part by part, including hidden names."""
     found = [start]
     for part in pattern.split("/") if pattern else ():
         inside = []
@@ -243,7 +243,7 @@ def _names_in(system: FileSystem, folder: str) -> list[str]:
 
 # -- fsspec ----------------------------------------------------------------------------------------------------------
 class _Remote:
-    """A file system of fsspec's."""
+    """A file system of fsspec."""
 
     def __init__(self, system: Any, scheme: str) -> None:
         self._system, self._scheme = system, scheme
@@ -307,7 +307,7 @@ _lock = forks.lock()
 
 
 def scheme_of(path: str) -> str:
-    """The part of a path before `://`; empty for a file of this machine."""
+    """The part of a path before `://`; empty for a local file."""
     scheme, found, _ = path.partition("://")
     return scheme if found and "/" not in scheme else ""
 
@@ -341,7 +341,7 @@ def _from_fsspec(scheme: str, path: str) -> FileSystem:
 
 
 def schemes() -> list[str]:
-    """The schemes that paths may have."""
+    """The supported schemes of paths."""
     known = {*_known, "file"}
     with contextlib.suppress(ImportError):
         known.update(importlib.import_module("fsspec").available_protocols())
@@ -349,7 +349,7 @@ def schemes() -> list[str]:
 
 
 def replace(path: str, data: IO[bytes]) -> None:
-    """Write what an open file holds; on this machine the new file is there when it is complete."""
+    """Write the content of an open file; a local file appears when it is complete."""
     system, inside = file_system(path)
     if isinstance(system, _Local):
         with named_errors(path):

@@ -1,4 +1,4 @@
-"""Sorted tables of keys and values, as LevelDB writes them: blocks that can be checked on their own."""
+"""LevelDB's sorted tables of keys and values: blocks with checksums of their own."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gradtape._src.formats.protobuf import read_varint, varint
 
 _MAGIC = 0xDB4775248B80FB57  # the last eight bytes of a table
 _FOOTER = 48  # bytes: two handles of at most 20 bytes each, and the magic number
-_TRAILER = 5  # bytes behind a block: how it is compressed, and a checksum
-_BLOCK = 256 * 1024  # bytes from which on a block is closed
-_RESTART = 16  # every so many keys one is written in full
+_TRAILER = 5  # bytes after a block: its compression, and a checksum
+_BLOCK = 256 * 1024  # bytes at which a block is closed
+_RESTART = 16  # the interval of keys that are written in full
 
 
 def written(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
-    """The pieces of a table: blocks of rows, which are sorted, and a block that says where each of them is."""
+    """The pieces of a table: blocks of sorted rows, and an index block with their positions."""
     handles: list[tuple[bytes, bytes]] = []
     offset = 0
 
@@ -39,7 +39,7 @@ def written(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
     handles.append((_after(last), placed(content)))
     yield _sealed(content)
 
-    content = _BlockWriter(1).finished()  # there is nothing to say about the whole
+    content = _BlockWriter(1).finished()  # the empty metaindex block
     footer = placed(content)
     yield _sealed(content)
     block = _BlockWriter(1)
@@ -52,7 +52,7 @@ def written(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
 
 
 class _BlockWriter:
-    """Rows with sorted keys; of a key only what differs from the one before is written, but for every n-th."""
+    """Rows with sorted keys; a key is stored as its difference to the one before, except for every n-th."""
 
     def __init__(self, restart: int) -> None:
         self._restart, self._data, self._starts, self._count, self._last = restart, bytearray(), [0], 0, b""
@@ -81,12 +81,12 @@ def _sealed(block: bytes) -> bytes:
 
 
 def _common(a: bytes, b: bytes) -> int:
-    """How many bytes two keys begin with alike."""
+    """The length of the common prefix of two keys."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _between(low: bytes, high: bytes) -> bytes:
-    """A short key that is not below `low`, and below `high`."""
+    """A short key that is at least `low`, and less than `high`."""
     at = _common(low, high)
     if at < min(len(low), len(high)) and low[at] + 1 < high[at]:
         return low[:at] + bytes([low[at] + 1])
@@ -94,7 +94,7 @@ def _between(low: bytes, high: bytes) -> bytes:
 
 
 def _after(key: bytes) -> bytes:
-    """A short key that is not below `key`."""
+    """A short key that is at least `key`."""
     at = next((i for i, byte in enumerate(key) if byte != 255), None)
     return key if at is None else key[:at] + bytes([key[at] + 1])
 
@@ -112,12 +112,12 @@ def blocks(table: bytes) -> list[bytes]:
     if int.from_bytes(footer[-8:], "little") != _MAGIC:
         raise ValueError("not an sstable (bad magic number)")
     _, at = read_varint(footer)
-    _, at = read_varint(footer, at)  # the block about the whole has nothing that is needed
+    _, at = read_varint(footer, at)  # the metaindex block is not needed
     handles = [handle for _, handle in rows(table, footer[at:])]
     end = 0
     for handle in handles:
         offset, size = _extent(handle)
-        if offset < end:  # a small file could name one block any number of times
+        if offset < end:  # a small file could refer to one block any number of times
             raise ValueError("blocks overlap")
         end = offset + size
     return handles
@@ -139,7 +139,7 @@ def rows(table: bytes, handle: bytes) -> list[tuple[bytes, bytes]]:
         if shared > len(key) or at + different + size > end:
             raise ValueError("bad entry in block")
         length += shared + different
-        if length > _RESTART * len(block):  # keys that are alike could take any amount of memory
+        if length > _RESTART * len(block):  # similar keys could need any amount of memory
             raise ValueError("keys are longer than a block of this size can hold")
         key = key[:shared] + block[at : at + different]
         at += different + size
@@ -148,14 +148,14 @@ def rows(table: bytes, handle: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _extent(handle: bytes) -> tuple[int, int]:
-    """Where a block begins, and its size."""
+    """The start of a block, and its size."""
     offset, at = read_varint(handle)
     size, _ = read_varint(handle, at)
     return offset, size
 
 
 def _block(table: bytes, handle: bytes) -> bytes:
-    """A block of a table, checked."""
+    """A block of a table, after a check of its checksum."""
     offset, size = _extent(handle)
     end = offset + size
     block, trailer = table[offset:end], table[end : end + _TRAILER]
@@ -171,7 +171,7 @@ def _block(table: bytes, handle: bytes) -> bytes:
 
 
 def _unsnappy(data: bytes) -> bytes:
-    """What Snappy has compressed: runs of bytes, and copies of what came before."""
+    """Decompress Snappy: literal bytes, and copies of earlier output."""
     size, at = read_varint(data)
     out = bytearray()
     while at < len(data):
@@ -197,7 +197,7 @@ def _unsnappy(data: bytes) -> bytes:
         if not 0 < distance <= len(out) or len(out) > size:
             break
         piece = out[-distance:][:length]
-        out += (piece * -(-length // len(piece)))[:length]  # a copy may run into itself
+        out += (piece * -(-length // len(piece)))[:length]  # a copy may overlap itself
     if at != len(data) or len(out) != size:
         raise ValueError("corrupted compressed block contents")
     return bytes(out)

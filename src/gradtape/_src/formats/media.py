@@ -22,7 +22,7 @@ def encode_png(pixels: ndarray) -> bytes:
     height, width, channels = pixels.shape
     depth = pixels.dtype.itemsize
     rows = np.ascontiguousarray(pixels, f">u{depth}").view(np.uint8).reshape(height, width * channels * depth)
-    # Each row minus the one above it, which compresses better; the byte in front of a row says so.
+    # Each row minus the one above it, which compresses better; the byte before a row says so.
     data = np.empty((height, rows.shape[1] + 1), np.uint8)
     data[:, 0] = 2
     data[:, 1:] = rows

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 Message: TypeAlias = list[tuple[int, Any]]
-"""Fields `(number, value)` in their order.
+"""Fields `(number, value)` in order.
 
-A value is an int, a `Fixed32` or `Fixed64`, bytes, or, when a message is written, the fields of a message within it.
+A value is an int, a `Fixed32` or `Fixed64`, bytes, or, for writing, the fields of a nested message.
 """
 
-_VARINT, _FIXED64, _BYTES, _GROUP, _END, _FIXED32 = range(6)  # the kinds of values on the wire
-_DEEPEST = 100  # groups within groups
+_VARINT, _FIXED64, _BYTES, _GROUP, _END, _FIXED32 = range(6)  # wire types
+_DEEPEST = 100  # nested groups
 
 
 class Fixed32(int):
@@ -59,7 +59,7 @@ def decode(data: bytes) -> Message:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message one by one. Groups, which nothing has used for long, are passed over."""
+    """The fields of a message one by one. Groups, which are obsolete, are skipped."""
     at = 0
     groups: list[int] = []
     while at < len(data):
@@ -85,7 +85,7 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _value(data: bytes, at: int, number: int, kind: int) -> tuple[Any, int]:
-    """The value of a field, which begins at `at`, and where it ends."""
+    """The value of a field that starts at `at`, and its end."""
     if kind == _VARINT:
         return read_varint(data, at)
     if kind == _BYTES:
@@ -103,9 +103,9 @@ def _value(data: bytes, at: int, number: int, kind: int) -> tuple[Any, int]:
     return fixed.from_bytes(content, "little"), at + size
 
 
-# -- fields of a kind: ValueError if a message has another one there -------------------------------------------------
+# -- fields of a kind: ValueError if the message has another kind there ----------------------------------------------
 def number_in(message: Mapping[int, Any], field: int) -> int:
-    """A number that is not negative; 0 if it is missing."""
+    """A nonnegative number; 0 if it is missing."""
     value = message.get(field, 0)
     if not isinstance(value, int) or value >= 2**63:
         raise ValueError(f"Field {field} should be a nonnegative number.")
@@ -113,7 +113,7 @@ def number_in(message: Mapping[int, Any], field: int) -> int:
 
 
 def bytes_in(message: Mapping[int, Any], field: int) -> bytes:
-    """The bytes of a message or of a string; none if it is missing."""
+    """The bytes of a message or of a string; empty if it is missing."""
     value = message.get(field, b"")
     if not isinstance(value, bytes):
         raise ValueError(f"Field {field} should be a message.")
@@ -121,12 +121,12 @@ def bytes_in(message: Mapping[int, Any], field: int) -> bytes:
 
 
 def text_in(message: Mapping[int, Any], field: int) -> str:
-    """A text; an empty one if it is missing."""
+    """A text; empty if it is missing."""
     return bytes_in(message, field).decode()
 
 
 def messages_in(message: Iterable[tuple[int, Any]], field: int) -> list[Message]:
-    """The messages of a field that is there any number of times."""
+    """The messages of a repeated field."""
     return [decode(bytes_in({field: value}, field)) for number, value in message if number == field]
 
 

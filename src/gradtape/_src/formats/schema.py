@@ -1,4 +1,4 @@
-"""Messages whose fields a table declares: what TensorFlow's protocol buffers look like to a program."""
+"""Messages with declared fields, which behave like TensorFlow's protocol buffers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Field:
     oneof: str = ""
 
     def checked(self, value: Any) -> Any:
-        """A value of this kind, or TypeError."""
+        """A value of this kind; TypeError for others."""
         if self.kind == "int":
             return operator.index(value)
         if self.kind == "bool":
@@ -53,7 +53,7 @@ class Field:
         return value
 
     def on_the_wire(self, value: Any) -> Any:
-        """A value as `protobuf.encode` takes it."""
+        """A value in the form that `protobuf.encode` takes."""
         if self.kind == "float":
             return Fixed32.from_bytes(struct.pack("<f", value), "little")
         if self.kind == "double":
@@ -65,7 +65,7 @@ class Field:
         return value if self.kind == "bytes" else value.SerializeToString()
 
     def read(self, value: Any) -> list[Any]:
-        """The values that something on the wire holds: several if numbers are packed. ValueError if it is another."""
+        """The values of a field on the wire: several if numbers are packed. ValueError if the kind is wrong."""
         if self.kind in ("int", "bool"):
             if isinstance(value, (Fixed32, Fixed64)):
                 raise ValueError(f"Field {self.number} should be a varint.")
@@ -98,7 +98,7 @@ def _text(value: Any) -> str:
 
 
 def repeated(number: int, kind: Any) -> Field:
-    """A field that a message has any number of times."""
+    """A repeated field."""
     return Field(number, kind, "list")
 
 
@@ -121,14 +121,14 @@ class _Many(list[Any]):
         super().extend(map(self._field.checked, values))
 
     def add(self, **values: Any) -> Any:
-        """Append a new message, which is returned."""
+        """Append a new message and return it."""
         made = self._field.kind(**values)
         super().append(made)
         return made
 
 
 class _Map(dict[str, Any]):
-    """The values of a map; a message that is read and not there is added, as protocol buffers do."""
+    """The values of a map; reading a missing message adds it, as in protocol buffers."""
 
     def __init__(self, field: Field, values: Any = ()) -> None:
         self._field = field
@@ -239,17 +239,17 @@ class Record(Message):
             else:
                 self._set(name, field.read(value)[-1])
             return True
-        return True  # a field of a newer version is passed over
+        return True  # unknown fields of a newer version are skipped
 
     def HasField(self, name: str) -> bool:
-        """Whether a message, or a field of a oneof, is there."""
+        """Return whether a message, or a field of a oneof, is set."""
         field = self.schema.get(name)
         if field is None or field.many:
             raise ValueError(f'Protocol message {type(self).__name__} has no singular "{name}" field.')
         return name in self._values and self._is_written(name, self._values[name])
 
     def WhichOneof(self, group: str) -> str | None:
-        """The field of a oneof that is there."""
+        """Return the field of a oneof that is set."""
         return next((name for name in self._values if self.schema[name].oneof == group), None)
 
     def ClearField(self, name: str) -> None:
@@ -293,7 +293,7 @@ _entries: dict[Field, Callable[..., Any]] = {}
 
 
 def _entry_of(field: Field) -> Any:
-    """The message that an entry of a map is on the wire."""
+    """The message for an entry of a map on the wire."""
     if field not in _entries:
         schema = {"key": Field(1, "string"), "value": Field(2, field.kind)}
         _entries[field] = type("Entry", (Record,), {"schema": schema})

@@ -1,7 +1,7 @@
-"""Tensors by name in files, in the format of TensorFlow's checkpoints.
+"""Named tensors in files, in the format of TensorFlow's checkpoints.
 
-`{prefix}.data-00000-of-00001` has the values, one after the other. `{prefix}.index` says for every name where its value
-stands: a sorted table as LevelDB has it, of blocks that can be checked on their own.
+`{prefix}.data-00000-of-00001` contains the values, one after the other. `{prefix}.index` has the position of each value
+by name: a sorted table in LevelDB's format, whose blocks have their own checksums.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 _HEADER_KEY = b""
 _VERSION = 1  # of the format
-_RANK = 254  # dimensions that a tensor of TensorFlow has at most
+_RANK = 254  # the largest rank of a tensor in TensorFlow
 
 
 def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
@@ -90,7 +90,7 @@ def write(prefix: str, tensors: Mapping[str, ndarray]) -> None:
 
 
 class Slices(NamedTuple):
-    """The parts of a tensor that a process has: the whole shape, and where each part is, as (start, length) of axes."""
+    """The parts of a tensor in a process: the whole shape, and for each part (start, length) by axis."""
 
     shape: tuple[int, ...]
     parts: list[tuple[tuple[tuple[int, int], ...], ndarray]]
@@ -104,7 +104,7 @@ class Group(NamedTuple):
     exchange: Callable[[str, bytes], list[bytes]]
 
     def agree(self, stage: str, work: Callable[[], bytes]) -> list[bytes]:
-        """What the work of a stage gives in all processes. If it fails in one, all of them raise an error."""
+        """Return the results of a stage in all processes. If it fails in one, all of them raise an error."""
         failure: Exception | None = None
         try:
             content = b"+" + work()
@@ -125,12 +125,13 @@ class Group(NamedTuple):
 
 
 def write_together(prefix: str, tensors: Mapping[str, ndarray | Slices], group: Group) -> None:
-    """Write arrays by name, each process its own ones and its parts of those that are divided, so that TensorFlow reads
-    them: a file with values for each process, and one index.
+    """Write the arrays of several processes to one checkpoint: a file with values for each process, and one index.
 
-    All processes call it. The index is written last, when all values are on the disk: without it there is no
-    checkpoint. If one process fails, say because its disk is full, all of them raise an error, and an older checkpoint
-    of the same prefix does not change.
+    Each process passes its own arrays, and its parts of divided ones. TensorFlow can read the result.
+
+    All processes must call this. The index is written last, when all values are on disk: without it there is no
+    checkpoint. If one process fails, for example because its disk is full, all of them raise an error, and an older
+    checkpoint with the same prefix does not change.
     """
     folder = os.path.dirname(prefix) or "."
     opened: list[Staged] = []
@@ -160,7 +161,7 @@ def write_together(prefix: str, tensors: Mapping[str, ndarray | Slices], group: 
         try:
             group.agree("moved", move)
             group.agree("written", write_index)
-        except errors.UnavailableError:  # the first process, which writes the index, may be done with it
+        except errors.UnavailableError:  # the first process, which writes the index, may have finished
             raise
         except Exception:
             remove(shards[group.number])
@@ -172,7 +173,7 @@ def write_together(prefix: str, tensors: Mapping[str, ndarray | Slices], group: 
 
 
 def _first_free(prefix: str, count: int) -> int:
-    """The number of the first of so many shards whose names are free: an older index keeps its values."""
+    """The first of `count` consecutive shard numbers whose names are free, so that an older index keeps its values."""
 
     def is_free(first: int) -> bool:
         return not any(os.path.lexists(_shard(prefix, first + i, first + count)) for i in range(count))
@@ -181,7 +182,7 @@ def _first_free(prefix: str, count: int) -> int:
 
 
 def _write_part(values: Staged, tensors: Mapping[str, ndarray | Slices], shard: int) -> bytes:
-    """Write the values that a process has to its shard. Returns what the index needs to know of them."""
+    """Write the values of a process to its shard. Returns their entries for the index."""
     own = {name.encode(): value for name, value in tensors.items() if not isinstance(value, Slices)}
     divided = {name: value for name, value in tensors.items() if isinstance(value, Slices)}
     parts = {
@@ -195,12 +196,12 @@ def _write_part(values: Staged, tensors: Mapping[str, ndarray | Slices], shard: 
 
 
 def _enums(divided: Mapping[str, Slices]) -> dict[str, int]:
-    """The numbers of the dtypes of tensors that are divided."""
+    """The dtype numbers of divided tensors."""
     return {name: dtype_of(value.parts[0][1]).as_datatype_enum for name, value in divided.items() if value.parts}
 
 
 def _joint_rows(told: list[Any], count: int) -> list[tuple[bytes, bytes]]:
-    """The rows of the index, from what all processes have written."""
+    """The rows of the index, from the entries of all processes."""
     rows = {bytes.fromhex(key): bytes.fromhex(entry) for each in told for key, entry in each[0]}
     enums = {name: number for each in told for name, number in each[2].items()}
     for name in {name for each in told for name in each[1]}:
@@ -232,7 +233,7 @@ def _write_values(file: Any, tensors: Mapping[Any, ndarray]) -> list[tuple[bytes
 
 
 def _index_rows(entries: list[tuple[bytes, Message, Message]], shard: int) -> Iterator[tuple[bytes, bytes]]:
-    """The rows of an index for values that are in the shard of this number, which is the last one."""
+    """The rows of an index for values in this shard, which is the last one."""
     yield _HEADER_KEY, encode([(1, shard + 1), (3, [(1, _VERSION)])])
     for key, before, after in entries:
         yield key, encode([*before, (3, shard or None), *after])
@@ -242,12 +243,12 @@ _SHARD = re.compile(r"\.data-\d{5}-of-\d{5}")
 
 
 def shards_of(prefix: str) -> list[str]:
-    """The files with values of a prefix."""
+    """The value files of a prefix."""
     return [path for path in glob.glob(f"{glob.escape(prefix)}.data-*") if _SHARD.fullmatch(path[len(prefix) :])]
 
 
 def delete(prefix: str) -> None:
-    """Remove a checkpoint. The index goes first: an index without values would be taken for a checkpoint."""
+    """Remove a checkpoint, the index first: an index without values would look like a checkpoint."""
     for path in (f"{prefix}.index", *shards_of(prefix)):
         remove(path)
 
@@ -271,7 +272,7 @@ class Reader:
                 found = os.fstat(file.fileno())
                 self._version = _version(found)
                 index = file.read(found.st_size)  # a link to a device would never end
-        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no file has a name with a zero byte
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a zero byte in the name
             raise _no_checkpoint(self.prefix) from None
         except OSError as error:
             with named_errors(path):
@@ -338,7 +339,7 @@ class Reader:
             piece = self._entries.get(piece_key)
             if piece is None or piece.dtype != entry.dtype or len(extents) != len(entry.shape):
                 raise damaged(f"A slice of the tensor {key} is missing or has another type", f"{self.prefix}.index")
-            # A length of -1 means all there is.
+            # A length of -1 means the whole dimension.
             place = tuple(slice(start, None if n < 0 else start + n) for start, n in extents)
             if whole[place].shape != piece.shape:
                 raise damaged(f"A slice of the tensor {key} does not have its shape", f"{self.prefix}.index")
@@ -349,7 +350,7 @@ class Reader:
         return whole
 
     def _held(self) -> int:
-        """How many bytes the files with values have."""
+        """The total size of the value files in bytes."""
         return sum(os.path.getsize(path) for path in shards_of(self.prefix))
 
     def _too_few_slices(self, key: str, entry: _Entry, missing: int) -> errors.InvalidArgumentError:
@@ -388,7 +389,7 @@ class Reader:
         return array.byteswap(inplace=True) if self._swapped else array
 
     def _strings(self, key: bytes, entry: _Entry) -> ndarray:
-        """Lengths, a checksum of them, and the strings one after the other."""
+        """Lengths, their checksum, and the strings one after the other."""
         data = self._bytes(entry).tobytes()
         path = _shard(self.prefix, entry.shard, self._shards)
         wrong_size = f"Invalid size in bundle entry: key {_name(key)}; stored size {entry.size}; expected size"
@@ -425,7 +426,7 @@ class Reader:
         try:
             with open(path, "rb") as file:
                 held = os.fstat(file.fileno()).st_size
-                if held >= entry.offset + entry.size:  # otherwise a damaged entry could require any amount of memory
+                if held >= entry.offset + entry.size:  # otherwise a damaged entry could need any amount of memory
                     data = np.empty(entry.size, np.uint8)
                     file.seek(entry.offset)
                     if file.readinto(data.data) == entry.size:
@@ -450,17 +451,17 @@ class Reader:
 
 
 def _version(file: os.stat_result) -> tuple[int, int, int]:
-    """What changes when another file takes the place of one."""
+    """A value that changes when a file is replaced."""
     return file.st_ino, file.st_mtime_ns, file.st_size
 
 
-_ATTEMPTS = 100  # at reading a checkpoint that is replaced again and again meanwhile
+_ATTEMPTS = 100  # to read a checkpoint that is replaced repeatedly
 
 
 def read(prefix: str, use: Callable[[Reader], T]) -> T:
-    """What a function makes of the reader of a checkpoint; once more if the checkpoint is replaced while it reads.
+    """Return a function's result for the reader of a checkpoint; retry if the checkpoint is replaced while it reads.
 
-    The checksums in the index tell values that belong to it from others: what is read without an error is consistent.
+    The checksums in the index identify its values: what is read without an error is consistent.
     """
     for _ in range(_ATTEMPTS):
         reader = Reader(prefix)
@@ -474,11 +475,11 @@ def read(prefix: str, use: Callable[[Reader], T]) -> T:
 
 # -- values ----------------------------------------------------------------------------------------------------------
 class _Header(NamedTuple):
-    """What the index says of the whole."""
+    """The header of the index."""
 
     shards: int
-    big: bool  # whether the first byte of a number is its highest
-    needed: int  # the version that a reader must know
+    big: bool  # whether the byte order is big-endian
+    needed: int  # the version that a reader must support
 
     @classmethod
     def read(cls, row: bytes | None, path: str) -> _Header:
@@ -494,7 +495,7 @@ class _Header(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """What the index says of a tensor."""
+    """The index entry of a tensor."""
 
     dtype: int
     shape: tuple[int, ...]
@@ -525,7 +526,7 @@ def _extent(message: Message) -> tuple[int, int]:
 
 
 def _stored(name: str, array: Any) -> tuple[DType, tuple[int, ...], list[Any], int]:
-    """The dtype and the shape of an array, and the bytes that are written for it with their checksum."""
+    """The dtype and the shape of an array, and its serialized bytes with their checksum."""
     array = np.asarray(array)
     try:
         dtype = dtype_of(array)
@@ -551,7 +552,7 @@ def _string(name: str, value: Any) -> bytes:
 
 
 def _lengths(lengths: list[int]) -> bytes:
-    """What the checksum of strings' lengths is taken of."""
+    """The bytes of the checksum of string lengths."""
     return b"".join(n.to_bytes(4 if n < 2**32 else 8, "little") for n in lengths)
 
 
@@ -566,7 +567,7 @@ def _numpy_dtype(key: bytes, entry: _Entry) -> np.dtype[Any]:
             f"The tensor {_name(key)} has TensorFlow's dtype number {entry.dtype}, which gradtape does not support: "
             "skip this key.",
         ) from None
-    return numpy_dtype[0] if dtype.is_quantized else numpy_dtype  # stored as the integers that they are
+    return numpy_dtype[0] if dtype.is_quantized else numpy_dtype  # stored as plain integers
 
 
 def _shard(prefix: str, number: int, count: int) -> str:
@@ -586,9 +587,9 @@ def _slice_key(key: bytes, extents: tuple[tuple[int, int], ...]) -> bytes:
 
 
 def _ordered(number: int) -> bytes:
-    """A number as bytes that sort as it does: as many ones as there are bytes, a zero, and the number.
+    """A number as bytes that sort like it: a unary count of the bytes, a zero, and the number.
 
-    For negative numbers all bits are the other way round, and so is the first bit, the sign.
+    For negative numbers all bits are inverted, including the sign in the first bit.
     """
     size = (number if number >= 0 else ~number).bit_length() // 7 + 1
     ones = (1 << 7 * size) * ((1 << size) - 1)  # in the first `size` bits
@@ -607,7 +608,7 @@ def _rows(index: bytes, path: str) -> Iterator[tuple[bytes, bytes]]:
         yield from rows
 
 
-# -- messages: TensorFlow's sentence first, then what helps ----------------------------------------------------------
+# -- messages: TensorFlow's sentence first, then a hint ---------------------------------------------------------------
 def _newer(path: str, what: str, why: str = "") -> str:
     return (
         f"Unable to read file ({path}). Perhaps the file is corrupt or was produced by a newer version of TensorFlow "

@@ -1,4 +1,4 @@
-"""Tensors as messages: TensorFlow's `TensorProto`, which `tf.io.serialize_tensor` writes."""
+"""Tensors as messages: TensorFlow's `TensorProto`, as in `tf.io.serialize_tensor`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gradtape._src.tensor import Tensor
 
 _OP = "ParseTensor"
 _LARGEST = 2**31
-"""Bytes up to which values are filled up to a shape: TensorFlow writes no tensor as a message that takes more."""
+"""The largest size in bytes to which values are repeated to fill a shape: TensorFlow's limit for a message."""
 
-_SHOWN = 200  # bytes of a message that an error shows
+_SHOWN = 200  # bytes of a message in an error
 
 
 def serialized(tensor: Any) -> bytes:
@@ -40,7 +40,7 @@ def serialized(tensor: Any) -> bytes:
 
 
 def parsed(data: bytes, wanted: DType | None = None) -> Tensor:
-    """The tensor that bytes describe; values that are listed one by one are understood as well."""
+    """Parse a serialized tensor, also with values that are listed one by one."""
     try:
         message = decode(data)
         fields: dict[int, list[Any]] = {}
@@ -102,7 +102,7 @@ def _shape(message: bytes) -> tuple[int, ...]:
 
 
 def shaped(array: ndarray, shape: tuple[int, ...]) -> ndarray:
-    """An array in the shape that a file has for it. ValueError if arrays cannot have it, even if they are empty."""
+    """An array with the shape given in a file. ValueError if arrays cannot have it, even empty ones."""
     try:
         return array.reshape(shape)
     except ValueError:
@@ -128,7 +128,7 @@ def _listed(fields: dict[int, list[Any]], dtype: DType) -> ndarray:
         array = np.empty(len(texts), object)
         array[:] = texts
         return array
-    if number in (5, 6, 9, 12):  # complex numbers are two
+    if number in (5, 6, 9, 12):  # complex numbers are pairs
         raw = b"".join(map(_fixed, values))
         return np.frombuffer(raw[: len(raw) // kind.itemsize * kind.itemsize], kind).copy()
     if number == _BYTES:
@@ -172,7 +172,7 @@ def _unpacked(data: bytes) -> list[int]:
 
 
 def _many_unpacked(data: bytes) -> ndarray:
-    """The same for many numbers, by arithmetic on arrays."""
+    """The same for many numbers, with whole arrays."""
     groups = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(groups < 128)
     if not ends.size or ends[-1] != groups.size - 1:

@@ -18,13 +18,13 @@ from gradtape._src.formats.crc32c import crc32c, masked
 from gradtape._src.tensor import Tensor
 
 _HEADER = struct.Struct("<QI")
-_WAYS = {"": 0, "GZIP": 31, "ZLIB": 15}  # what zlib calls the ways to compress
+_WAYS = {"": 0, "GZIP": 31, "ZLIB": 15}  # zlib's window sizes for the kinds of compression
 _PIECE = 2**20  # bytes that are read first: the length in a damaged file may be wrong
 _OP = "IteratorGetNext"
 
 
 def opened(path: str, compression: str) -> IO[bytes]:
-    """A file to read, whatever its compression is."""
+    """Open a file for reading, with this compression."""
     if compression not in _WAYS:
         raise errors.invalid_argument(
             f"Unsupported compression_type: {compression}. Use one of {tuple(_WAYS)[1:]}, or none."
@@ -34,12 +34,12 @@ def opened(path: str, compression: str) -> IO[bytes]:
 
 
 class _Inflated(io.RawIOBase):
-    """What a compressed file holds, taken out of it piece by piece. Of GZIP several may follow each other."""
+    """The content of a compressed file, decompressed in pieces. GZIP may have several members."""
 
     def __init__(self, file: IO[bytes], path: str, compression: str) -> None:
         self._file, self._path, self._compression = file, path, compression
         self._inflate: Any = None
-        self._waiting = b""  # what was read and not yet taken
+        self._waiting = b""  # read, but not yet decompressed
 
     def readable(self) -> bool:
         return True
@@ -80,7 +80,7 @@ def lost(message: str) -> errors.DataLossError:
 
 
 def read_up_to(file: IO[bytes], size: int) -> bytes:
-    """So many bytes, or what is left of the file: the memory that this takes depends on what is there."""
+    """At most this many bytes, or the rest of the file; memory grows with the actual content only."""
     data = file.read(min(size, _PIECE))
     if len(data) == size:
         return data
@@ -97,7 +97,7 @@ def read_up_to(file: IO[bytes], size: int) -> bytes:
 
 
 def lines_in(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file, without their ends."""
+    """The lines of a file, without line ends."""
     while True:
         try:
             line = file.readline()
@@ -174,7 +174,7 @@ class TFRecordOptions:
 
 
 class RecordStream:
-    """Records on their way into an open file."""
+    """Writes records to an open file."""
 
     def __init__(self, file: IO[bytes], compression: str, level: int | None = None) -> None:
         self.file = file

@@ -12,31 +12,31 @@ _SCALE = np.float32(1 << 15)
 
 
 class WavError(ValueError):
-    """Bytes that are no sound in this format."""
+    """Bytes that are not a valid WAV file."""
 
 
 class _Reader:
-    """Bytes, taken from the front."""
+    """Reads bytes from the front."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def take(self, count: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         if self.at + count > len(self.data):
             raise WavError("Data too short when trying to read string")
         self.at += count
         return self.data[self.at - count : self.at]
 
     def expect(self, text: bytes) -> None:
-        """Pass a name that must come now."""
+        """Skip a name that must come next."""
         found = self.take(len(text))
         if found != text:
             shown = found.decode("utf-8", "backslashreplace")
             raise WavError(f"Header mismatch: Expected {text.decode()} but found {shown}")
 
     def numbers(self, form: str) -> tuple[int, ...]:
-        """Numbers with the low byte first."""
+        """Return little-endian numbers."""
         return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))
 
 
@@ -64,7 +64,7 @@ def read(data: bytes) -> tuple[ndarray, int]:
 
 
 def _header(reader: _Reader) -> tuple[int, int]:
-    """The channels and the rate of a sound, behind the name of the header."""
+    """The channels and the sample rate, after the name of the header."""
     (size,) = reader.numbers("I")
     if size not in (16, 18, 40):
         raise WavError(f"Bad format chunk size for WAV: Expected 16, 18, or 40, but got{size}")
@@ -82,7 +82,7 @@ def _header(reader: _Reader) -> tuple[int, int]:
 
 
 def write(samples: ndarray, rate: int) -> bytes:
-    """The file of samples from -1 to 1; those beyond are cut off."""
+    """A WAV file of samples from -1 to 1; others are clipped."""
     scaled = np.clip(np.sign(samples) * np.floor(np.abs(samples) * _SCALE + np.float32(0.5)), -(1 << 15), (1 << 15) - 1)
     content = scaled.astype("<i2").tobytes()
     channels = samples.shape[1]
