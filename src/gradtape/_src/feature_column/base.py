@@ -1,7 +1,6 @@
-"""What feature columns have in common: kinds of columns, the features of a batch, and the variables of columns.
+"""Common parts of feature columns: base classes, the features of a batch, and the variables of columns.
 
-Columns are written with TensorFlow's public functions, so that they work in eager code, in functions, and in graphs of
-TensorFlow 1.
+Columns use TensorFlow's public functions, so that they work eagerly, in functions, and in graphs of TensorFlow 1.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class IdWeightPair(NamedTuple):
 
 
 class TensorSequenceLengthPair(NamedTuple):
-    """Sequences of vectors, and how long each of them is."""
+    """Sequences of vectors, and their lengths."""
 
     dense_tensor: Any
     sequence_length: Any
@@ -38,7 +37,7 @@ _Sequences: TypeAlias = TensorSequenceLengthPair
 
 
 class FeatureColumn:
-    """A column: how features of a batch become a tensor. Columns are named tuples of what they were made with."""
+    """A column, which converts features of a batch to a tensor: a named tuple of its arguments."""
 
     _is_v2_column = True
 
@@ -54,20 +53,20 @@ class FeatureColumn:
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """What `tf.io.parse_example` needs to know of the features."""
+        """The features' specs for `tf.io.parse_example`."""
         raise NotImplementedError(f"{type(self).__name__} has no parse_example_spec.")
 
     @property
     def parents(self) -> list[Any]:
-        """The columns and keys of features that it is made of."""
+        """The columns and feature keys that it depends on."""
         raise NotImplementedError(f"{type(self).__name__} has no parents.")
 
     def transform_feature(self, transformation_cache: Any, state_manager: Any) -> Any:
-        """The tensor, or tensors, of a batch; `transformation_cache` has the features."""
+        """Return the tensor, or tensors, of a batch; `transformation_cache` has the features."""
         raise NotImplementedError(f"{type(self).__name__} transforms nothing.")
 
     def create_state(self, state_manager: Any) -> None:
-        """Make the variables that the column needs."""
+        """Create the variables of the column."""
 
     def __lt__(self, other: Any) -> bool:
         return str(self) < str(other)
@@ -77,19 +76,19 @@ class FeatureColumn:
 
     # -- configurations ----------------------------------------------------------------------------------------------
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the column, with names in the place of dtypes and functions."""
+        """Return the arguments of the column, with names instead of dtypes and functions."""
         return {name: _as_config(getattr(self, name)) for name in _fields(type(self))}
 
     @classmethod
     def from_config(
         cls: type[C], config: Mapping[str, Any], custom_objects: Any = None, columns_by_name: Any = None
     ) -> C:
-        """The column of a configuration.
+        """Create a column from a configuration.
 
         Args:
           config: What `get_config` returned.
           custom_objects: Functions and classes that the configuration names.
-          columns_by_name: Columns that exist, and those that this makes: equal columns become one.
+          columns_by_name: Existing columns, to which new ones are added: equal columns become one.
         """
         known = {} if columns_by_name is None else columns_by_name
         config = {**cls._defaults(), **config}
@@ -100,18 +99,18 @@ class FeatureColumn:
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        """Arguments that older configurations do not have."""
+        """The defaults of arguments that older configurations do not have."""
         return {}
 
 
 def _fields(cls: Any) -> tuple[str, ...]:
-    """The names of the arguments of a class of columns, which is one of named tuples."""
+    """The names of the arguments of a class of columns, the fields of its named tuple."""
     names: tuple[str, ...] = cls._fields
     return names
 
 
 class DenseColumn(FeatureColumn):
-    """A column that gives a dense tensor, of the shape [batch, *variable_shape]."""
+    """A column with a dense tensor, of the shape [batch, *variable_shape]."""
 
     @property
     def variable_shape(self) -> Any:
@@ -119,27 +118,27 @@ class DenseColumn(FeatureColumn):
         raise NotImplementedError(f"{type(self).__name__} has no variable_shape.")
 
     def get_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> Any:
-        """The tensor of a batch."""
+        """Return the tensor of a batch."""
         raise NotImplementedError(f"{type(self).__name__} has no dense tensor.")
 
 
 class CategoricalColumn(FeatureColumn):
-    """A column that gives ids."""
+    """A column with ids."""
 
     IdWeightPair: ClassVar[type] = IdWeightPair
 
     @property
     def num_buckets(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
         raise NotImplementedError(f"{type(self).__name__} has no num_buckets.")
 
     def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> _Pair:
-        """The ids of a batch, and their weights."""
+        """Return the ids of a batch, and their weights."""
         return IdWeightPair(transformation_cache.get(self, state_manager), None)
 
 
 class ColumnOfOneFeature(FeatureColumn):
-    """A column that is made of one feature, and has its name."""
+    """A column of a single feature, which has the feature's name."""
 
     key: str
 
@@ -153,25 +152,25 @@ class ColumnOfOneFeature(FeatureColumn):
 
 
 class SequenceDenseColumn(FeatureColumn):
-    """A column that gives sequences of vectors."""
+    """A column with sequences of vectors."""
 
     TensorSequenceLengthPair: ClassVar[type] = TensorSequenceLengthPair
 
     def get_sequence_dense_tensor(self, transformation_cache: Any, state_manager: Any) -> _Sequences:
-        """The vectors of a batch, and the lengths of its sequences."""
+        """Return the vectors of a batch, and the lengths of its sequences."""
         raise NotImplementedError(f"{type(self).__name__} has no sequences.")
 
 
 # -- features ----------------------------------------------------------------------------------------------------------
 class FeatureTransformationCache:
-    """The features of a batch, and what columns made of them: each is transformed once."""
+    """The features of a batch and the columns' results, each of which is computed once."""
 
     def __init__(self, features: Mapping[str, Any]) -> None:
         self._features = dict(features)
         self._tensors: dict[Any, Any] = {}
 
     def get(self, key: Any, state_manager: Any, training: bool | None = None) -> Any:
-        """The tensor of a feature, which has at least two axes, or what a column makes of the batch."""
+        """Return the tensor of a feature, with at least two axes, or the result of a column."""
         if key not in self._tensors:
             self._tensors[key] = self._found(key, state_manager)
         return self._tensors[key]
@@ -192,7 +191,7 @@ class FeatureTransformationCache:
 
 
 def as_tensor(value: Any) -> Any:
-    """A feature as a tensor, or a sparse one."""
+    """Convert a feature to a tensor, or a sparse one."""
     tf = api()
     if isinstance(value, tf.compat.v1.SparseTensorValue):
         return tf.SparseTensor(*value)
@@ -212,7 +211,7 @@ def _with_two_axes(value: Any, key: Any) -> Any:
 
 
 def as_sparse(value: Any, missing: Any = None) -> Any:
-    """A tensor without its missing elements: texts without letters and ids of -1, or those that are given."""
+    """A tensor without its missing elements: by default empty strings and ids of -1."""
     tf, tensor = api(), as_tensor(value)
     if isinstance(tensor, tf.SparseTensor):
         return tensor
@@ -223,18 +222,18 @@ def as_sparse(value: Any, missing: Any = None) -> Any:
 
 
 def sequence_lengths(sparse: Any, elements: int = 1) -> Any:
-    """How long the sequences of a sparse tensor are, where `elements` of its columns are one step."""
+    """The lengths of the sequences of a sparse tensor, with `elements` of its columns in each step."""
     tf = api()
     rows, ends = sparse.indices[:, 0], sparse.indices[:, 1] + 1
     longest = tf.math.unsorted_segment_max(ends, rows, sparse.dense_shape[0])
-    longest = tf.maximum(longest, tf.zeros_like(longest))  # a row without elements has the lowest number there is
+    longest = tf.maximum(longest, tf.zeros_like(longest))  # an empty row has the lowest number of its dtype
     return (longest + elements - 1) // elements
 
 
 def combined(
     embeddings: Any, pair: IdWeightPair, combiner: str, name: str, max_norm: Any = None, safe: bool = True
 ) -> Any:
-    """The embeddings of the ids of each row, combined."""
+    """The embeddings of the ids of each row, combined to one vector."""
     tf, ids = api(), pair.id_tensor
     lookup = tf.nn.safe_embedding_lookup_sparse
     if not safe and ids.shape.rank is not None and ids.shape.rank <= 2:
@@ -244,9 +243,9 @@ def combined(
 
 # -- columns -----------------------------------------------------------------------------------------------------------
 def normalized(columns: Any, kinds: type | tuple[type, ...] = FeatureColumn, complaint: str = "") -> list[Any]:
-    """The columns of a model, sorted by their names, which are different ones.
+    """The columns of a model, sorted by their names, which must differ.
 
-    `complaint` is the beginning of the error for one that is not of the kinds.
+    `complaint` is the beginning of the error for a column that is not one of the kinds.
     """
     if isinstance(columns, dict):
         raise ValueError("Expected feature_columns to be iterable, found dict.")
@@ -272,7 +271,7 @@ def normalized(columns: Any, kinds: type | tuple[type, ...] = FeatureColumn, com
 
 
 def check_batch_sizes(tensors: Sequence[Any], columns: Sequence[FeatureColumn]) -> None:
-    """ValueError, if the tensors of two columns have different first axes."""
+    """Raise ValueError if the first axes of two columns' tensors differ."""
     sizes = [(tensor.shape[0], column.name) for tensor, column in zip(tensors, columns, strict=True)]
     known = [(size, name) for size, name in sizes if size is not None]
     for size, name in known[1:]:
@@ -285,7 +284,7 @@ def check_batch_sizes(tensors: Sequence[Any], columns: Sequence[FeatureColumn]) 
 
 # -- state -------------------------------------------------------------------------------------------------------------
 class StateManager:
-    """Where columns keep their variables and tables.
+    """Holds the variables and tables of columns.
 
     `make(column, name, shape, initializer, trainable)` creates a variable.
     """
@@ -305,7 +304,7 @@ class StateManager:
         use_resource: bool = True,
         initializer: Any = None,
     ) -> Any:
-        """Make a variable of a column."""
+        """Create a variable of a column."""
         if (feature_column, name) in self._variables:
             raise ValueError("Variable already exists.")
         assert self._make is not None
@@ -314,21 +313,21 @@ class StateManager:
         return made
 
     def get_variable(self, feature_column: FeatureColumn, name: str) -> Any:
-        """A variable of a column."""
+        """Return a variable of a column."""
         if (feature_column, name) not in self._variables:
             raise ValueError("Variable does not exist.")
         return self._variables[feature_column, name]
 
     def add_resource(self, feature_column: FeatureColumn, name: str, resource: Any) -> None:
-        """Keep a table of a column."""
+        """Store a table of a column."""
         self._resources[feature_column, name] = resource
 
     def has_resource(self, feature_column: FeatureColumn, name: str) -> bool:
-        """Whether a column has a table of this name."""
+        """Return whether a column has a table of this name."""
         return (feature_column, name) in self._resources
 
     def get_resource(self, feature_column: FeatureColumn, name: str) -> Any:
-        """A table of a column."""
+        """Return a table of a column."""
         if (feature_column, name) not in self._resources:
             raise ValueError("Resource does not exist.")
         return self._resources[feature_column, name]
@@ -339,20 +338,20 @@ _classes: dict[str, type[FeatureColumn]] = {}
 
 
 def registered(cls: type[C]) -> type[C]:
-    """Let configurations name a class of columns."""
+    """Register a class of columns for configurations."""
     _classes[cls.__name__] = cls
     return cls
 
 
 def serialize_feature_column(column: FeatureColumn | str) -> Any:
-    """A column as a dictionary; a key as it is."""
+    """Convert a column to a dictionary; a key is returned unchanged."""
     if isinstance(column, str):
         return column
     return {"class_name": type(column).__name__, "config": column.get_config()}
 
 
 def deserialize_feature_column(config: Any, custom_objects: Any = None, columns_by_name: Any = None) -> Any:
-    """The column of a dictionary; the same one for equal dictionaries, if `columns_by_name` is given."""
+    """Create a column from a dictionary; equal dictionaries share one if `columns_by_name` is given."""
     if isinstance(config, str):
         return config
     classes = {**_classes, **(custom_objects or {})}
@@ -365,7 +364,7 @@ def deserialize_feature_column(config: Any, custom_objects: Any = None, columns_
 
 
 def serialized_key(column: FeatureColumn) -> str:
-    """What equal columns have in common."""
+    """A key that equal columns have in common."""
     return f"{type(column).__name__}:{column.name}"
 
 

@@ -1,4 +1,4 @@
-"""Categorical columns: ids from hashes, vocabularies, whole numbers, crosses, and with weights."""
+"""Categorical columns: ids from hashes, vocabularies, integers, crosses, and with weights."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from gradtape._src.feature_column.base import (
 
 
 def check_key(key: Any) -> None:
-    """ValueError, if the key of a feature is not a string."""
+    """Raise ValueError if the key of a feature is not a string."""
     if not isinstance(key, str):
         raise ValueError(f"key must be a string. Got: type {type(key)}. Given key: {key}.")
 
 
 def check_string_or_integer(dtype: Any, prefix: str) -> None:
-    """ValueError for any other dtype."""
+    """Raise ValueError for any other dtype."""
     if dtype != api().string and not dtype.is_integer:
         raise ValueError(f"{prefix} dtype must be string or integer. dtype: {dtype}.")
 
 
 class _OfOneFeature(ColumnOfOneFeature, CategoricalColumn):
-    """A column of ids that one feature gives, in a sparse tensor of any length."""
+    """A column of ids from one feature, in a sparse tensor of any length."""
 
     dtype: Any
 
@@ -44,7 +44,7 @@ class _OfOneFeature(ColumnOfOneFeature, CategoricalColumn):
         raise NotImplementedError
 
     def _check_dtype(self, dtype: Any) -> None:
-        """ValueError, if the feature has numbers and the column texts, or the other way round."""
+        """Raise ValueError if one of the feature and the column has numbers and the other strings."""
         check_string_or_integer(dtype, f"column_name: {self.key} input_tensor")
         if self.dtype.is_integer != dtype.is_integer:
             raise ValueError(
@@ -61,7 +61,7 @@ class _HashedFields(NamedTuple):
 
 @registered
 class HashedCategoricalColumn(_OfOneFeature, _HashedFields):
-    """Ids by hashing: see `categorical_column_with_hash_bucket`."""
+    """Ids from hashes: see `categorical_column_with_hash_bucket`."""
 
     @property
     def num_buckets(self) -> int:
@@ -76,7 +76,7 @@ class HashedCategoricalColumn(_OfOneFeature, _HashedFields):
 
 
 class _WithVocabulary(_OfOneFeature):
-    """Ids by a table, which the state manager keeps."""
+    """Ids from a lookup table, which the state manager holds."""
 
     num_oov_buckets: int
     default_value: int
@@ -104,7 +104,7 @@ class _WithVocabulary(_OfOneFeature):
         return table
 
     def _vocabulary(self, dtype: Any) -> Any:
-        """The initializer of the table, for keys of a dtype."""
+        """The initializer of the table for keys of a dtype."""
         raise NotImplementedError
 
 
@@ -120,7 +120,7 @@ class _FileFields(NamedTuple):
 
 @registered
 class VocabularyFileCategoricalColumn(_WithVocabulary, _FileFields):
-    """Ids by the lines of a file: see `categorical_column_with_vocabulary_file`."""
+    """Ids from the lines of a file: see `categorical_column_with_vocabulary_file`."""
 
     @property
     def num_buckets(self) -> int:
@@ -150,7 +150,7 @@ class _ListFields(NamedTuple):
 
 @registered
 class VocabularyListCategoricalColumn(_WithVocabulary, _ListFields):
-    """Ids by the elements of a list: see `categorical_column_with_vocabulary_list`."""
+    """Ids from the elements of a list: see `categorical_column_with_vocabulary_list`."""
 
     @property
     def num_buckets(self) -> int:
@@ -161,7 +161,7 @@ class VocabularyListCategoricalColumn(_WithVocabulary, _ListFields):
 
 
 def _numbered(words: Any, dtype: Any) -> Any:
-    """The initializer of a table from words to their places."""
+    """The initializer of a table from words to their indices."""
     tf = api()
     keys = tf.constant(list(words))
     if keys.dtype != dtype:
@@ -177,7 +177,7 @@ class _IdentityFields(NamedTuple):
 
 @registered
 class IdentityCategoricalColumn(_OfOneFeature, _IdentityFields):
-    """Whole numbers as ids: see `categorical_column_with_identity`."""
+    """Integers as ids: see `categorical_column_with_identity`."""
 
     @property
     def num_buckets(self) -> int:
@@ -291,7 +291,7 @@ class CrossedColumn(CategoricalColumn, _CrossedFields):
         return found.id_tensor
 
     def _leaves(self) -> list[Any]:
-        """The keys, where those of a cross among them stand for it."""
+        """The keys, with nested crosses replaced by their keys."""
         return [leaf for key in self.keys for leaf in (key._leaves() if isinstance(key, CrossedColumn) else [key])]
 
 
@@ -301,7 +301,7 @@ class _SequenceFields(NamedTuple):
 
 @registered
 class SequenceCategoricalColumn(CategoricalColumn, _SequenceFields):
-    """The ids of a categorical column, where the second axis is that of a sequence."""
+    """The ids of a categorical column, with the second axis for the steps of a sequence."""
 
     @property
     def name(self) -> str:
@@ -330,6 +330,6 @@ class SequenceCategoricalColumn(CategoricalColumn, _SequenceFields):
 
 
 def _with_three_axes(sparse: Any) -> Any:
-    """A sparse tensor whose third axis has the ids of one step."""
+    """A sparse tensor whose third axis holds the ids of a step."""
     tf, sizes = api(), sparse.dense_shape
     return tf.sparse.reshape(sparse, tf.concat([sizes[:2], [tf.reduce_prod(sizes[2:])]], 0))

@@ -28,13 +28,13 @@ class _NumericFields(NamedTuple):
 
 
 class _NumbersOfOneFeature(ColumnOfOneFeature):
-    """A column of numbers that one feature gives, in vectors or arrays of a shape."""
+    """A column of numbers from one feature, as vectors or arrays of a shape."""
 
     shape: tuple[int, ...]
 
     @property
     def variable_shape(self) -> Any:
-        """The shape of one vector or array: of an example, or of a step of its sequence."""
+        """The shape of one array: of an example, or of a step of its sequence."""
         return api().TensorShape(self.shape)
 
 
@@ -68,7 +68,7 @@ class _BucketizedFields(NamedTuple):
 
 @registered
 class BucketizedColumn(DenseColumn, CategoricalColumn, _BucketizedFields):
-    """Numbers by the intervals that they are in: see `bucketized_column`."""
+    """Numbers by their intervals: see `bucketized_column`."""
 
     @property
     def name(self) -> str:
@@ -103,7 +103,7 @@ class BucketizedColumn(DenseColumn, CategoricalColumn, _BucketizedFields):
         return api().one_hot(transformation_cache.get(self, state_manager), self._buckets)
 
     def get_sparse_tensors(self, transformation_cache: Any, state_manager: Any) -> IdWeightPair:
-        """Ids that are different for each element of the source column."""
+        """Return ids that are different for each element of the source column."""
         tf, buckets = api(), transformation_cache.get(self, state_manager)
         width = int(self.source_column.shape[0])
         batch = tf.shape(buckets)[0]
@@ -115,7 +115,7 @@ class BucketizedColumn(DenseColumn, CategoricalColumn, _BucketizedFields):
 
 
 class _OfCategories(DenseColumn, SequenceDenseColumn):
-    """A dense column of the ids of a categorical one."""
+    """A dense column from the ids of a categorical one."""
 
     categorical_column: Any
     _kind = ""
@@ -154,7 +154,7 @@ class _IndicatorFields(NamedTuple):
 
 @registered
 class IndicatorColumn(_OfCategories, _IndicatorFields):
-    """How often each id occurs: see `indicator_column`."""
+    """The count of each id: see `indicator_column`."""
 
     _kind = "indicator_column"
 
@@ -232,7 +232,7 @@ class _EmbeddingFields(NamedTuple):
 
 @registered
 class EmbeddingColumn(_Embedding, _EmbeddingFields):
-    """Vectors that are learned, one for each id: see `embedding_column`."""
+    """Trainable vectors, one for each id: see `embedding_column`."""
 
     @property
     def name(self) -> str:
@@ -259,15 +259,15 @@ class EmbeddingColumn(_Embedding, _EmbeddingFields):
 
 
 def restore(variable: Any, checkpoint: Any, name: Any) -> None:
-    """Give a variable the value that a checkpoint has of it, if there is one."""
+    """Restore a variable from a checkpoint, if one is given."""
     if checkpoint is not None:
         api().compat.v1.train.init_from_checkpoint(checkpoint, {name: variable})
 
 
 class SharedEmbeddings:
-    """The embeddings that several columns have in common: one variable in each graph.
+    """The embeddings that several columns share: one variable in each graph.
 
-    `saved` are a checkpoint and the name of the embeddings in it; `scope` is that of the variable, if it has one.
+    `saved` are a checkpoint and the name of the embeddings in it; `scope` is the variable's scope, or None.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class SharedEmbeddings:
         self._variables: dict[int, tuple[Any, Any]] = {}
 
     def in_a_scope(self) -> SharedEmbeddings:
-        """The same, with the name as that of the scope, as TensorFlow 1 has it."""
+        """The same embeddings, with their name as the scope, as in TensorFlow 1."""
         self.scope, self._name = self._name, "embedding_weights"
         return self
 
@@ -295,7 +295,7 @@ class SharedEmbeddings:
 
     @property
     def embedding_weights(self) -> Any:
-        """The variable of the default graph."""
+        """The variable in the default graph."""
         tf = api()
         graph = tf.compat.v1.get_default_graph()
         if id(graph) not in self._variables:
@@ -317,7 +317,7 @@ class _SharedFields(NamedTuple):
 
 @registered
 class SharedEmbeddingColumn(_Embedding, _SharedFields):
-    """Vectors that several columns have in common: see `shared_embeddings`."""
+    """Vectors that several columns share: see `shared_embeddings`."""
 
     @property
     def name(self) -> str:

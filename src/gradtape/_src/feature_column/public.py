@@ -1,4 +1,4 @@
-"""`tf.feature_column`: how the features of a batch become the input of a model.
+"""`tf.feature_column`: convert the features of a batch to the input of a model.
 
 New code uses Keras' preprocessing layers or `tf.keras.utils.FeatureSpace`.
 """
@@ -574,7 +574,7 @@ def _check_buckets(key: str, num_oov_buckets: int | None, has_default: bool) -> 
 
 
 def _default(shape: tuple[int, ...], value: Any, dtype: Any, key: str) -> Any:
-    """A default value as tuples of the shape."""
+    """A default value as nested tuples of the shape."""
     if value is None:
         return None
     if hasattr(value, "tolist"):
@@ -595,7 +595,7 @@ def _default(shape: tuple[int, ...], value: Any, dtype: Any, key: str) -> Any:
 
 
 def _shape_of(value: Any) -> tuple[int, ...] | None:
-    """The shape of nested lists; None if they are of different lengths."""
+    """The shape of nested lists; None if their lengths differ."""
     if not isinstance(value, (list, tuple)):
         return ()
     inner = {_shape_of(item) for item in value}
@@ -612,7 +612,7 @@ def _filled(shape: tuple[int, ...], value: Any) -> Any:
 
 
 def _count(key: str, path: str, file_format: str | None) -> int:
-    """How many words a file has."""
+    """The number of words in a file."""
     tf = api()
     if not tf.io.gfile.exists(path):
         raise ValueError(f"vocabulary_file in {key} does not exist.")
@@ -639,7 +639,7 @@ def _initializer(given: Any, dimension: int) -> Any:
 def shared_by(
     columns: Sequence[Any], dimension: int, initializer: Any, name: str | None, saved: tuple[Any, Any], trainable: bool
 ) -> SharedEmbeddings:
-    """The embeddings that columns of a graph share."""
+    """The shared embeddings of columns of a graph."""
     if api().executing_eagerly():
         raise RuntimeError("shared_embedding_columns are not supported when eager execution is enabled.")
     _check_embeddings(dimension, initializer, *saved, None)
@@ -649,7 +649,7 @@ def shared_by(
 
 
 def _check_shared(columns: Sequence[Any]) -> tuple[str, int]:
-    """The name of the embeddings that columns share, and the number of their ids."""
+    """The name of the shared embeddings of columns, and the number of their ids."""
     by_name = sorted(columns, key=lambda column: column.name)
     for column in by_name:
         if not isinstance(column, CategoricalColumn):

@@ -53,7 +53,7 @@ def categorical_column_with_vocabulary_file(
     default_value: int | None = None,
     dtype: Any = None,
 ) -> VocabularyFileCategoricalColumn:
-    """Ids by the lines of a file, with the arguments in TensorFlow 1's order."""
+    """Create a column of ids from the lines of a file, with the arguments in TensorFlow 1's order."""
     return public.categorical_column_with_vocabulary_file(
         key, vocabulary_file, vocabulary_size, dtype, default_value, num_oov_buckets
     )
@@ -71,7 +71,7 @@ def shared_embedding_columns(
     trainable: bool = True,
     use_safe_embedding_lookup: bool = True,
 ) -> list[SharedEmbeddingColumn]:
-    """Columns of embeddings that several categorical columns of a graph have in common.
+    """Create embedding columns that several categorical columns of a graph share.
 
     The arguments are those of `tf.feature_column.shared_embeddings`.
     """
@@ -195,7 +195,7 @@ def _as_matrix(sparse: Any) -> Any:
 
 
 def _maker(made: list[Any], collections: Iterable[str] | None) -> Any:
-    """What makes the variables of columns: they are listed, and in a graph added to collections."""
+    """A function that creates the variables of columns, lists them, and adds them to collections of a graph."""
     v1 = api().compat.v1
     names = [v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(collections or ())]
 

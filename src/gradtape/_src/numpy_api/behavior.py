@@ -54,7 +54,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
 
 def _members() -> dict[str, Any]:
-    """What tensors get."""
+    """The attributes added to tensors."""
     return {
         "T": property(lambda self: shapes.transpose(self)),
         "astype": lambda self, dtype: cast(self, dtype),
@@ -77,7 +77,7 @@ def _members() -> dict[str, Any]:
 
 # -- indexing --------------------------------------------------------------------------------------------------------
 def _get_item(self: Tensor, key: Any) -> Tensor:
-    """NumPy's indexing: lists and arrays of positions pick elements together."""
+    """NumPy's indexing: lists and arrays of positions are combined elementwise."""
     parts = key if isinstance(key, tuple) else (key,)
     if not any(_is_positions(part) for part in parts):
         return get_item(self, key)
@@ -99,12 +99,12 @@ def _is_positions(part: Any) -> bool:
 
 
 def _is_position(part: Any) -> bool:
-    """Whether a part is one position: its axis is gone afterwards."""
+    """Whether a part is a single position, which removes its axis."""
     return isinstance(part, (int, np.integer)) or (isinstance(part, (Tensor, Variable)) and part.shape.rank == 0)
 
 
 def _picked(x: Tensor, parts: list[Any]) -> Tensor:
-    """Slices first, then the positions of all axes that have some together."""
+    """Apply slices first, then the positions of all axes that have some."""
     plain = tuple(slice(None) if _is_positions(part) else part for part in parts)
     axes, lists, axis = [], [], 0
     for part in parts:
@@ -139,7 +139,7 @@ def _legacy(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _lattice(safe: bool) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Promotion in which Python's numbers give way, and floating dtypes do not widen beside integers."""
+    """Promotion in which Python's numbers are weak, and floating dtypes do not widen with integers."""
 
     def promote(x: Any, y: Any) -> tuple[Any, Any]:
         if type(x) in defers_to or type(y) in defers_to:
@@ -172,7 +172,7 @@ def _joined(x: Any, y: Any) -> Any:
 
 
 def _beside(number: Any, dtype: Any) -> Any:
-    """The dtype of a Python number and a tensor of a dtype."""
+    """The dtype of a Python number with a tensor of a dtype."""
     if isinstance(number, complex):
         narrow = dtype.is_complex or (dtype.is_floating and dtype.size < 8)
         return dtype if dtype.is_complex else as_dtype("complex64" if narrow else "complex128")
@@ -184,11 +184,11 @@ def _beside(number: Any, dtype: Any) -> Any:
 
 
 _EXACT = {"float16": 8, "bfloat16": 8, "float32": 16, "float64": 32, "complex64": 16, "complex128": 32}
-"""The widest integers that a dtype takes in the mode "safe"."""
+"""The widest integers that a dtype accepts in the mode "safe"."""
 
 
 def _is_safe(given: list[Any], wanted: Any) -> bool:
-    """Whether no operand loses precision, and the common dtype is that of one of them."""
+    """Whether no operand loses precision, and the common dtype is one of theirs."""
     arrays = [value.dtype for value in given if not is_weak(value)]
     numbers = [value for value in given if is_weak(value)]
     if any(dtype.is_integer and dtype.size * 8 > _EXACT.get(wanted.name, 64) for dtype in arrays):

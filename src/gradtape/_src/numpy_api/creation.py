@@ -1,4 +1,4 @@
-"""Arrays from nothing or from values: `array`, `arange`, `zeros`, `eye` and their kin."""
+"""Creation of arrays: `array`, `arange`, `zeros`, `eye` and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's functions of each element of one array or of two."""
+"""NumPy's elementwise functions of one array or two."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _binary(
     to_float: bool = False,
     of_bools: Callable[[Tensor, Tensor], Any] | None = None,
 ) -> Any:
-    """A function of two arrays of one dtype; `of_bools` is what it means for booleans, if anything else."""
+    """A function of two arrays of one dtype; `of_bools` is its variant for booleans, if it differs."""
 
     def call(x1: Any, x2: Any) -> Any:
         a, b = promoted(x1, x2)
@@ -62,7 +62,7 @@ def _as_int8(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *xs: function(*(cast(x, "int8") for x in xs))
 
 
-# -- of one array ----------------------------------------------------------------------------------------------------
+# -- one array -------------------------------------------------------------------------------------------------------
 def _sinc(x: Tensor) -> Tensor:
     scaled = x * np.pi
     safe = array.where(tf_math.equal(x, 0), array.ones_like(x), scaled)
@@ -228,7 +228,7 @@ def around(a: Any, decimals: int = 0) -> Tensor:
 round = around
 
 
-# -- of two arrays ---------------------------------------------------------------------------------------------------
+# -- two arrays ------------------------------------------------------------------------------------------------------
 def _heaviside(x: Tensor, y: Tensor) -> Tensor:
     one = array.where(x < 0, array.zeros_like(x), array.where(x > 0, array.ones_like(x), y))
     return array.where(tf_math.is_nan(x), x, one)

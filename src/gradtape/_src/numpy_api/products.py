@@ -30,7 +30,7 @@ def matmul(x1: Any, x2: Any) -> Tensor:
         return linalg.tensordot(a, b, axes=[[0], [-2]])
     try:
         return linalg.matmul(a, b)
-    except errors.InvalidArgumentError as error:  # TensorFlow converts the class, as NumPy's users expect
+    except errors.InvalidArgumentError as error:  # TensorFlow converts the class, as users of NumPy expect
         raise ValueError(error.message) from None
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _widened(x: Tensor, dtype: Any, to_float: bool = False) -> Tensor:
-    """What a sum adds: small integers as int64 (uint64), in a mean floating numbers."""
+    """The operand of a sum: small integers as int64 (uint64), for means floating numbers."""
     if dtype is not None:
         return cast(x, wanted_dtype(dtype))
     if to_float:

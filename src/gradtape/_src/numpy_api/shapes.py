@@ -1,4 +1,4 @@
-"""Shapes and positions: reshaping, joining, splitting, picking, sorting."""
+"""Shapes and positions: reshaping, joining, splitting, selecting, sorting."""
 
 from __future__ import annotations
 
@@ -405,7 +405,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     return tf_array.transpose(flip(x, second), order) if turns == 1 else flip(tf_array.transpose(x, order), second)
 
 
-# -- picking ---------------------------------------------------------------------------------------------------------
+# -- selecting -------------------------------------------------------------------------------------------------------
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "clip") -> Tensor:
     """The elements at some positions; those outside are clipped, or wrap around.
 
@@ -562,7 +562,7 @@ def tril(m: Any, k: int = 0) -> Tensor:
     return _band(m, k, upper=False)
 
 
-# -- order -----------------------------------------------------------------------------------------------------------
+# -- sorting ---------------------------------------------------------------------------------------------------------
 def sort(a: Any, axis: int | None = -1, kind: str = "quicksort", order: Any = None) -> Tensor:
     """The elements in ascending order.
 

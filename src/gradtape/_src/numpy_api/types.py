@@ -57,29 +57,29 @@ _NARROW = {"float64": "float32", "int64": "int32", "complex128": "complex64"}
 
 
 _preferences = {"float32": False}
-"""What `experimental_enable_numpy_behavior` has set."""
+"""The settings of `experimental_enable_numpy_behavior`."""
 
 
 def prefer_float32(preferred: bool) -> None:
-    """Give Python's numbers 32 bits in NumPy's functions, or 64."""
+    """Set whether Python's numbers have 32 bits in NumPy's functions instead of 64."""
     _preferences["float32"] = preferred
 
 
 def default_dtype(kind: type) -> np.dtype[Any]:
-    """The dtype of Python's numbers of a kind: int64, float64, complex128, or half of that where it is preferred."""
+    """The dtype of Python's numbers of a kind: int64, float64, complex128, or half the width if this is preferred."""
     found = np.dtype(kind)
     return np.dtype(_NARROW.get(found.name, found.name)) if _preferences["float32"] else found
 
 
 def wanted_dtype(dtype: Any) -> DType:
-    """A dtype argument: Python's `float`, `int` and `complex` are NumPy's defaults, others what they are to tensors."""
+    """A dtype argument: NumPy's defaults for Python's `float`, `int` and `complex`, TensorFlow's dtypes for others."""
     if isinstance(dtype, type) and dtype in (float, int, complex):
         return as_dtype(default_dtype(dtype))
     return as_dtype(dtype)
 
 
 def is_weak(value: object) -> bool:
-    """Whether a value is a Python number, which takes the dtype of arrays beside it."""
+    """Whether a value is a Python number, which takes the dtype of other operands."""
     return isinstance(value, (int, float, complex)) and not hasattr(value, "dtype")
 
 
@@ -89,7 +89,7 @@ def sizes(x: Tensor) -> list[Any]:
 
 
 def _parts(value: Any) -> list[Any]:
-    """What decides the dtype of a value: dtypes, and Python numbers, which give way to them."""
+    """The parts that determine the dtype of a value: dtypes, and Python numbers, which are weak."""
     if isinstance(value, (list, tuple)):
         return [part for each in value for part in _parts(each)]
     if is_weak(value):
@@ -146,7 +146,7 @@ def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
 
 
 def tensor(value: Any, dtype: Any = None) -> Tensor:
-    """A value as a tensor: tensors as they are, Python numbers in NumPy's dtypes."""
+    """Convert a value to a tensor, Python numbers with NumPy's dtypes."""
     if isinstance(value, Tensor):
         found = value
     elif isinstance(value, Variable):
@@ -166,13 +166,13 @@ def tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def promoted(*values: Any, dtype: Any = None) -> list[Tensor]:
-    """Values as tensors of one dtype."""
+    """Convert values to tensors of one dtype."""
     wanted = as_dtype(numpy_result_type(*values) if dtype is None else dtype)
     return [tensor(value, wanted) for value in values]
 
 
 def floating(x: Tensor) -> Tensor:
-    """Integers and booleans as the default floating dtype; others as they are."""
+    """Cast integers and booleans to the default floating dtype."""
     if x.dtype.is_integer or x.dtype.is_bool:
         return cast(x, default_dtype(float))
     return x

@@ -1,1 +1,1 @@
-"""`tf.raw_ops`: TensorFlow's ops by their names in graphs, over the functions that gradtape has for them."""
+"""`tf.raw_ops`: TensorFlow's ops by their names in graphs, implemented with gradtape's functions."""

@@ -144,12 +144,12 @@ def _where(condition: Any) -> Tensor:
 
 
 def _empty(shape: Any, dtype: Any) -> Tensor:
-    """Zeros: whatever memory happens to hold is no result to rely on."""
+    """Zeros, because uninitialized memory is not reproducible."""
     return array.zeros(shape, dtype)
 
 
 def _identity(input: Any) -> Any:
-    """A tensor as it is; handles, such as lists of tensors, stay what they are."""
+    """Return the tensor; handles, such as lists of tensors, are passed through."""
     return array.identity(input) if isinstance(input, (Tensor, Variable)) else input
 
 
@@ -181,7 +181,7 @@ def _prevent_gradient(input: Any, message: str) -> Tensor:
 
 
 OPS: dict[str, Callable[..., Any]] = {
-    # -- as they are
+    # -- unchanged
     "Const": _const,
     "CopyHost": array.identity,
     "Copy": array.identity,

@@ -1,6 +1,6 @@
-"""What TensorFlow's op definitions say: inputs, attrs, outputs and types of a raw op, and the checks of a call.
+"""TensorFlow's op definitions: inputs, attrs, outputs and types of a raw op, and checks of calls.
 
-`definitions.txt` has a line per op; `tools/record_raw_ops.py` writes it and explains the notation.
+`definitions.txt` has a line per op; `tools/record_raw_ops.py` writes it and documents the notation.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _RESERVED = frozenset(
         "while",
     ]
 )
-"""Names that TensorFlow's Python functions have with an underscore: keywords, built-in functions, and two more."""
+"""Names that get an underscore in TensorFlow's Python functions: keywords, built-in functions, and two more."""
 
 
 class Input(NamedTuple):
-    """An input: a tensor, or a list of tensors when `number` (its length) or `is_list` (types of their own) is set."""
+    """An input: a tensor, or a list of tensors if `number` (its length) or `is_list` (separate types) is set."""
 
     name: str
     node_name: str
@@ -61,7 +61,7 @@ class Input(NamedTuple):
 
 
 class Attr(NamedTuple):
-    """An attr: its kind (`int`, `list(type)`, …) and what its values are limited to."""
+    """An attr: its kind (`int`, `list(type)`, …) and its allowed values."""
 
     name: str
     node_name: str
@@ -73,7 +73,7 @@ class Attr(NamedTuple):
 
 
 class Output(NamedTuple):
-    """An output: a tensor, or a list of tensors when `number` or `is_list` is set."""
+    """An output: a tensor, or a list of tensors if `number` or `is_list` is set."""
 
     name: str
     type: str
@@ -82,7 +82,7 @@ class Output(NamedTuple):
 
 
 class Types(NamedTuple):
-    """A type attr that follows from the inputs: the types it may have, and the one of plain values."""
+    """A type attr that the inputs determine: its allowed types, and the type of plain values."""
 
     allowed: tuple[str, ...]
     default: str | None
@@ -112,7 +112,7 @@ class Definition(NamedTuple):
 # -- the notation ----------------------------------------------------------------------------------------------------
 @functools.cache
 def _lines() -> dict[str, str]:
-    """Name -> its line: of ops, and of sets of types (`#3`)."""
+    """Name -> line of the file, for ops and sets of types (`#3`)."""
     recorded = resources.files(__package__).joinpath("definitions.txt").read_text(encoding="utf-8")
     return {re.split(r"[ (]", line, maxsplit=1)[0]: line for line in recorded.splitlines()}
 
@@ -142,7 +142,7 @@ def definition(name: str) -> Definition:
 
 
 def _arg(words: str) -> tuple[str, str, str, bool]:
-    """`name: N*T` -> the name, T, N and whether the arg is a list with types of its own (`*T`)."""
+    """`name: N*T` -> the name, T, N and whether the arg is a list with separate types (`*T`)."""
     name, _, kind = words.partition(": ")
     count, star, element = kind.rpartition("*")
     return name, element, count, bool(star) and not count
@@ -181,7 +181,7 @@ def _types(words: str) -> tuple[str, Types]:
 
 
 def _of_kind(kind: str, value: Any) -> Any:
-    """A default as calls give it: types as DTypes, shapes as TensorShapes."""
+    """A default in the form of a call's argument: types as DTypes, shapes as TensorShapes."""
     if kind == "type":
         return as_dtype(value)
     return TensorShape(value) if kind == "shape" else value
@@ -221,7 +221,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 
 
 def attr_value(op: Definition, attr: Attr, value: Any) -> Any:
-    """The value of an attr in a call, checked: TensorFlow's errors for another kind and for what is not allowed."""
+    """The value of an attr in a call, with TensorFlow's errors for wrong kinds and disallowed values."""
     if value is None and not attr.required:
         return attr.default
     if not attr.kind.startswith("list("):
@@ -264,7 +264,7 @@ def _is_type(name: str) -> bool:
 
 # -- a call's inputs -------------------------------------------------------------------------------------------------
 def input_values(op: Definition, values: Sequence[Any]) -> list[Any]:
-    """The inputs of a call as tensors: plain values take the type of the tensors that share their type attr."""
+    """The inputs of a call as tensors: plain values take the type of tensors with the same type attr."""
     found = _known_types(op, values)
     results: list[Any] = []
     position = 0
@@ -286,7 +286,7 @@ def input_values(op: Definition, values: Sequence[Any]) -> list[Any]:
 
 
 def _items(op: Definition, arg: Input, value: Any) -> list[Any]:
-    """The tensors of a list input; a tensor stands for its rows."""
+    """The tensors of a list input; a tensor is split into its rows."""
     if not isinstance(value, (list, tuple)) and not (isinstance(value, Tensor) and value.shape.rank):
         raise TypeError(f"Expected list for '{arg.name}' argument to '{op.python_name}' Op, not {value!r}.")
     return list(value)
@@ -306,7 +306,7 @@ def _known_types(op: Definition, values: Sequence[Any]) -> dict[str, DType]:
 
 
 def _tensor(op: Definition, arg: Input, value: Any, found: dict[str, DType], position: int) -> Tensor:
-    """One input as a tensor of the type that its attr has by now; it decides the attr if it is the first."""
+    """An input as a tensor of the type found for its attr; the first input determines it."""
     if arg.is_list:
         return value if _is_handle(value) else convert(value)
     fixed = None if arg.type in op.types or not _is_type(arg.type) or _is_attr(op, arg.type) else as_dtype(arg.type)
@@ -326,7 +326,7 @@ def _tensor(op: Definition, arg: Input, value: Any, found: dict[str, DType], pos
 
 
 def _is_handle(value: Any) -> bool:
-    """Whether a value in a list of mixed types is an object that ops get as it is."""
+    """Whether a value in a list of mixed types is an object that ops get unchanged."""
     return isinstance(value, (Variable, TensorArray, Reference))
 
 

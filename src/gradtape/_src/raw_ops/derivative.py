@@ -1,4 +1,4 @@
-"""Ops that are another op's derivative: the vjp of what they belong to."""
+"""Ops that are the derivative of another op, implemented as its vjp."""
 
 from __future__ import annotations
 

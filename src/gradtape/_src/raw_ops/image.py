@@ -1,4 +1,4 @@
-"""Raw ops of images: resizing, crops, colours, boxes, files."""
+"""Raw ops of images: resizing, crops, colors, boxes, files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _scale(size: int, wanted: int, align_corners: bool) -> np.float32:
 
 
 def _positions(size: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> Weights:
-    """Where the pixels of the result lie in the image."""
+    """The positions of the result's pixels in the image."""
     scale, pixels = _scale(size, wanted, align_corners), np.arange(wanted, dtype=np.float32)
     return (pixels + np.float32(0.5)) * scale - np.float32(0.5) if half_pixel_centers else pixels * scale
 
@@ -53,14 +53,14 @@ def _cubic(distance: Weights, a: float) -> Weights:
 def _bicubic(size: int, wanted: int, align_corners: bool, half_pixel_centers: bool) -> Weights:
     at = _positions(size, wanted, align_corners, half_pixel_centers)
     low = np.floor(at)
-    part = np.round((at - low) * 1024) / 1024  # TensorFlow looks the kernel up in a table of 1024 steps
+    part = np.round((at - low) * 1024) / 1024  # TensorFlow uses a table of 1024 steps for the kernel
     weights = np.zeros((wanted, size), np.float32)
     rows = np.arange(wanted)
     taps = np.stack(
         [_cubic((part - k).astype(np.float32), -0.5 if half_pixel_centers else -0.75) for k in range(-1, 3)]
     )
     places = np.stack([low + k for k in range(-1, 3)])
-    if half_pixel_centers:  # pixels outside do not count
+    if half_pixel_centers:  # without pixels outside of the image
         taps = np.where((places >= 0) & (places < size), taps, 0)
         taps = taps / taps.sum(0)
     for tap, place in zip(taps, places, strict=True):
@@ -69,7 +69,7 @@ def _bicubic(size: int, wanted: int, align_corners: bool, half_pixel_centers: bo
 
 
 def _area(size: int, wanted: int, align_corners: bool) -> Weights:
-    """How much of each pixel a pixel of the result covers."""
+    """The share of each input pixel in a pixel of the result."""
     scale = _scale(size, wanted, align_corners)
     start = (np.arange(wanted, dtype=np.float32) * scale)[:, None]
     pixels = np.arange(size, dtype=np.float32)[None]
@@ -176,7 +176,7 @@ def _soft_suppression(
     return _filled(found, max_output_size, pad), _filled(kept, max_output_size, pad), array.size(found)
 
 
-# -- colours ---------------------------------------------------------------------------------------------------------
+# -- colors ----------------------------------------------------------------------------------------------------------
 def _contrast(images: Any, contrast_factor: Any) -> Tensor:
     mean = math.reduce_mean(images, [-3, -2], keepdims=True)
     return (images - mean) * array.cast(contrast_factor, images.dtype) + mean

@@ -22,7 +22,7 @@ def _approximately_equal(x: Any, y: Any, tolerance: float) -> Tensor:
 
 
 def _comparison(function: Callable[..., Any], otherwise: bool) -> Callable[..., Any]:
-    """== and !=: shapes that do not broadcast may be an error, or just differ."""
+    """== and !=: shapes that do not broadcast are an error, or the result is the constant `otherwise`."""
 
     def op(x: Any, y: Any, incompatible_shape_error: bool) -> Any:
         try:
@@ -139,7 +139,7 @@ def _sparse_segments_vjp(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 OPS: dict[str, Callable[..., Any]] = {
-    # -- of one tensor
+    # -- one operand
     "Abs": math.abs,
     "Acos": math.acos,
     "Acosh": math.acosh,
@@ -203,7 +203,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "Square": math.square,
     "Tan": math.tan,
     "Tanh": math.tanh,
-    # -- of several
+    # -- several operands
     "AccumulateNV2": math.add_n,
     "Add": math.add,
     "AddN": math.add_n,

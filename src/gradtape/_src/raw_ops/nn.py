@@ -42,7 +42,7 @@ def _leaky_relu_slope(gradients: Any, features: Any, alpha: float) -> Tensor:
 
 
 def _with_backprop(loss: Callable[[Any, Any], Any]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """A loss and its gradient with respect to the logits: the second output is not differentiated itself."""
+    """A loss and its gradient by the logits; the second output is not differentiable."""
 
     def op(features: Any, labels: Any) -> tuple[Tensor, Tensor]:
         out = loss(labels, features)
@@ -96,7 +96,7 @@ def _conv2d_input_grad(input_sizes: Any, filter: Any, out_backprop: Any, **attrs
 
 
 def _spatial(sizes: Any, g: Any, attrs: dict[str, Any]) -> Any:
-    """The shape of a convolution's input: all of it, or only its height and width."""
+    """The shape of a convolution's input, from the whole shape or only height and width."""
     known = [int(n) for n in np.asarray(static(sizes))]
     if len(known) == g.shape.rank:
         return known
@@ -221,7 +221,7 @@ def _max_pool_with_argmax(
 def _max_pool_grad_with_argmax(
     input: Any, grad: Any, argmax: Any, ksize: Any, strides: Any, padding: str, include_batch_in_index: bool
 ) -> Tensor:
-    """Cotangents put back at the recorded positions."""
+    """Cotangents scattered to the recorded positions."""
     batch = 1 if include_batch_in_index else int(input.shape[0])
     size = int(input.shape.num_elements()) // batch
     at = array.reshape(array.cast(argmax, "int64"), [batch, -1])
@@ -239,7 +239,7 @@ def _pool_grad(pool: Callable[..., Any]) -> Callable[..., Tensor]:
 
 # -- normalization ---------------------------------------------------------------------------------------------------
 def _fused_batch_norm(reserved: int) -> Callable[..., Any]:
-    """Results, the statistics, and `reserved` outputs that TensorFlow's gradient op reads."""
+    """The result, the statistics, and `reserved` outputs for TensorFlow's gradient op."""
 
     def op(
         x: Any, scale: Any, offset: Any, mean: Any, variance: Any,

@@ -1,4 +1,4 @@
-"""`tf.raw_ops`: TensorFlow's ops by their names in graphs; arguments are given by their names."""
+"""`tf.raw_ops`: TensorFlow's ops by their names in graphs, with keyword arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import typing as _typing
 from gradtape._src.raw_ops.table import function, names
 
 _LAZY = frozenset(names())
-"""Functions are made when they are first used."""
+"""The functions are created on first access."""
 
 __all__ = sorted(_LAZY)
 

@@ -1,4 +1,4 @@
-"""Raw ops of ragged tensors, which graphs hold as flat values and row partitions."""
+"""Raw ops of ragged tensors, which are flat values and row partitions in graphs."""
 
 from __future__ import annotations
 

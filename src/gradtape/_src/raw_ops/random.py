@@ -17,7 +17,7 @@ _PHILOX = 1
 
 
 def _seed(seed: int, seed2: int) -> tuple[int, int] | None:
-    """The seeds of an op, whatever the global one is: two zeros mean none."""
+    """The seeds of an op, independent of the global seed: two zeros mean none."""
     return None if not seed and not seed2 else (seed, seed2)
 
 
@@ -48,7 +48,7 @@ def _stateless(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _gamma_grad(alpha: Any, sample: Any) -> Tensor:
-    """How a gamma number at a fixed quantile moves with alpha."""
+    """The derivative of a gamma number by alpha, at a fixed quantile."""
     slope = ops.gamma_tail(alpha, sample, order=1)
     slope += ops.gamma_tail(alpha, sample, order=0) * (math.log(sample) - math.digamma(alpha))
     return array.where(sample > 0, slope, array.zeros_like(slope))
@@ -79,7 +79,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "TruncatedNormal": lambda shape, dtype, seed, seed2: random.truncated_normal(
         shape, dtype=dtype, seed=_seed(seed, seed2)
     ),
-    # -- of a seed alone
+    # -- with a seed only
     "StatelessMultinomial": lambda logits, num_samples, seed, output_dtype: random.stateless_categorical(
         logits, num_samples, seed, output_dtype
     ),
@@ -98,7 +98,7 @@ OPS: dict[str, Callable[..., Any]] = {
         shape, seed, minval, maxval, minval.dtype
     ),
     "StatelessTruncatedNormal": _stateless(random.stateless_truncated_normal),
-    # -- of a key and a counter
+    # -- with a key and a counter
     "StatelessRandomGammaV3": _gamma_from_key,
     "StatelessRandomGetAlg": lambda: array.constant(_PHILOX),
     "StatelessRandomGetKeyCounter": key_and_counter,

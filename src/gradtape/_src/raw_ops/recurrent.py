@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradtape._src.tensor import Tensor
 
     Step = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-    """A step: of an input and the states h and c, their next values."""
+    """A step: the next states h and c, from an input and the states."""
 
 
 # -- cells -----------------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def _block_lstm(
     seq_len_max: Any, x: Any, cs_prev: Any, h_prev: Any, w: Any, wci: Any, wcf: Any, wco: Any, b: Any,
     forget_bias: float, cell_clip: float, use_peephole: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """All steps of an LSTM; the rows of the outputs behind `seq_len_max` are zeros."""
+    """All steps of an LSTM; the rows of the outputs after `seq_len_max` are zeros."""
     return _lstm_steps(
         seq_len_max, x, cs_prev, h_prev, w, (wci, wcf, wco), b, (0, 1, 2, 3), forget_bias, cell_clip, use_peephole
     )
@@ -93,9 +93,9 @@ def _cudnn_rnn(
     input: Any, input_h: Any, input_c: Any, params: Any,
     rnn_mode: str, direction: str, seed: int, seed2: int, is_training: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """The recurrent networks of cuDNN by their formulas: layers above each other, in one direction or both.
+    """The recurrent networks of cuDNN, by their formulas: stacked layers, in one or both directions.
 
-    `params` has the matrices of all layers, for the input and for the state, and then their biases.
+    `params` contains the matrices of all layers, for the input and for the state, and then their biases.
     """
     both = 2 if direction == "bidirectional" else 1
     units, layers = input_h.shape[2], input_h.shape[0] // both

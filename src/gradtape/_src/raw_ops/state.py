@@ -1,7 +1,7 @@
 """Raw ops with effects or functions: variables, lists of tensors, branches, loops, calls, checks.
 
-A `resource` is a variable (or its `handle`), a `variant` a `tf.TensorArray`: what TensorFlow passes as handles are the
-objects themselves here. Functions are callables that take the inputs one by one.
+A `resource` is a variable (or its `handle`), a `variant` a `tf.TensorArray`: the objects themselves serve as
+TensorFlow's handles. Functions are callables that take the inputs as positional arguments.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _read(resource: Any, dtype: Any) -> Tensor:
 
 
 def _no_result(_: Any) -> None:
-    """Drop what an assignment returns: the op has no output."""
+    """Discard the result of an assignment: the op has no output."""
     return None
 
 
@@ -86,13 +86,13 @@ def _assign_slice(
 
 
 def _gather(resource: Any, indices: Any, batch_dims: int) -> Tensor:
-    """Rows of a variable: its gradient is sparse."""
+    """Rows of a variable, with a sparse gradient."""
     return array.gather(variable_of(resource), indices, batch_dims=batch_dims)
 
 
 # -- lists of tensors ------------------------------------------------------------------------------------------------
 def _shape(element_shape: Any) -> TensorShape:
-    """The shape of an element: -1 alone is an unknown rank, -1 in a vector an unknown dimension."""
+    """The shape of an element: a scalar -1 is an unknown rank, -1 in a vector an unknown dimension."""
     known = np.asarray(static(element_shape))
     if not known.ndim:
         return TensorShape(None)
@@ -120,7 +120,7 @@ def _shaped(handle: TensorArray, element_shape: Any) -> TensorArray:
 
 
 def rebuilt(handle: TensorArray, shape: TensorShape, items: list[Any]) -> TensorArray:
-    """A list with these elements, None where nothing was written."""
+    """A list with these elements; None for elements that were never set."""
     new = TensorArray(handle.dtype, len(items), clear_after_read=False, element_shape=shape)
     for i, item in enumerate(items):
         if item is not None:
@@ -193,12 +193,12 @@ def _split(tensor: Any, element_shape: Any, lengths: Any) -> TensorArray:
 
 # -- control flow ----------------------------------------------------------------------------------------------------
 def is_handle(value: Any) -> bool:
-    """Whether a value is passed on as it is, not as a tensor: a variable, a table."""
+    """Whether a value is passed unchanged instead of as a tensor: a variable, a table."""
     return not isinstance(value, (Tensor, TensorArray))
 
 
 def truth_of(cond: Any) -> Any:
-    """A condition: of numbers whether they are not zero, of texts and of vectors whether they are not empty."""
+    """The truth of a condition: numbers that are not zero, strings and vectors that are not empty."""
     if cond.shape.rank:
         return array.size(cond) > 0
     if cond.dtype.name == "string":
@@ -211,7 +211,7 @@ def _if(cond: Any, input: list[Any], then_branch: Any, else_branch: Any) -> list
 
 
 def _case(branch_index: Any, input: list[Any], branches: list[Any]) -> list[Any]:
-    """Run a branch; an index that is out of range runs the last."""
+    """Run a branch; an index out of range runs the last one."""
     last = len(branches) - 1
     inside = math.logical_and(branch_index >= 0, branch_index <= last)
     index = array.where(inside, branch_index, last)
@@ -224,7 +224,7 @@ def _branch(function: Any, inputs: list[Any]) -> Callable[[], list[Any]]:
 
 
 def _while(input: list[Any], cond: Any, body: Any) -> list[Any]:
-    """A loop. Handles do not change: the functions get them with every iteration, the loop does not carry them."""
+    """A loop. Handles are constant: the functions get them in every iteration, but they are not loop variables."""
     carried = [i for i, value in enumerate(input) if not is_handle(value)]
 
     def together(state: tuple[Any, ...]) -> list[Any]:

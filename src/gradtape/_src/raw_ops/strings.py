@@ -1,4 +1,4 @@
-"""Raw ops of strings, and of tables that look values up."""
+"""Raw ops of strings and lookup tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _text(value: Any) -> str:
-    """An input that is one string."""
+    """An input that is a single string."""
     found = np.asarray(static(value)).item()
     return found.decode() if isinstance(found, bytes) else str(found)
 
@@ -38,7 +38,7 @@ def _split(input: Any, sep: Any, maxsplit: int) -> tuple[Tensor, Tensor, Tensor]
 
 
 def _split_at_any(input: Any, delimiter: Any, skip_empty: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """`StringSplit`: every character of the delimiter separates; none at all splits into characters."""
+    """`StringSplit`: every character of the delimiter separates; an empty one splits into characters."""
     marks = _text(delimiter)
     rows = []
     for text in np.asarray(static(input)).ravel().tolist():
@@ -99,7 +99,7 @@ def _encoded(input_values: Any, input_splits: Any, output_encoding: str, errors:
 
 # -- tables ----------------------------------------------------------------------------------------------------------
 def _table(key_dtype: Any, value_dtype: Any, value_shape: Any = None) -> Any:
-    """An empty table; a lookup says what missing keys give."""
+    """An empty table; the default for missing keys is an argument of lookups."""
     shape = [] if value_shape is None else value_shape
     return tables.MutableHashTable(key_dtype, value_dtype, array.zeros(shape, value_dtype))
 

@@ -1,6 +1,6 @@
 """The table of raw ops: a definition and an implementation for each, and calls with TensorFlow's rules.
 
-An implementation takes the inputs in order, and by name those attrs that mean something here.
+An implementation takes the inputs in order, and the attrs that matter here as keywords.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HINTS = frozenset({
     "output_shapes", "parallel_iterations", "shape", "shared_name", "tensor_name",
     "use_cudnn_on_gpu", "use_locking", "use_node_name_sharing", "validate_indices", "validate_shape",
 })  # fmt: skip
-"""Attrs that change no result, or repeat what the inputs say."""
+"""Attrs that do not affect results, or repeat properties of the inputs."""
 
 
 class RawOp(NamedTuple):
@@ -37,10 +37,10 @@ class RawOp(NamedTuple):
     implementation: Callable[..., Any]
     attrs: frozenset[str]
     fixed: tuple[Attr, ...]
-    """Attrs that have to have their default."""
+    """Attrs that must have their default."""
 
     def run(self, inputs: list[Any], attrs: dict[str, Any]) -> Any:
-        """Call the implementation on inputs and attrs that have been checked."""
+        """Call the implementation with checked inputs and attrs."""
         for attr in self.fixed:
             if attrs[attr.name] != attr.default:
                 raise errors.UnimplementedError(
@@ -59,7 +59,7 @@ def names() -> list[str]:
 
 @functools.cache
 def raw_op(name: str) -> RawOp | None:
-    """The op of this name; None where gradtape has none."""
+    """Return the op of this name; None if gradtape does not have it."""
     if name not in _IMPLEMENTATIONS:
         return None
     found, implementation = definition(name), _IMPLEMENTATIONS[name]
@@ -73,7 +73,7 @@ def raw_op(name: str) -> RawOp | None:
 
 @functools.cache
 def function(name: str) -> Callable[..., Any] | None:
-    """The function `tf.raw_ops.NAME`."""
+    """Return the function `tf.raw_ops.NAME`."""
     op = raw_op(name)
     if op is None:
         return None
@@ -122,7 +122,7 @@ def _check_names(found: Definition, required: list[str], args: tuple[Any, ...], 
 
 
 def _result(found: Definition) -> Callable[[Any], Any]:
-    """What a call returns: a tensor, a list of tensors, a named tuple of several outputs."""
+    """A function that packs outputs: a tensor, a list of tensors, or a named tuple."""
     outputs = found.outputs
     if not outputs:
         return lambda _: None
