@@ -1,4 +1,4 @@
-"""`tf.feature_column`: how the features of a batch become the input of a model."""
+"""`tf.feature_column`: convert the features of a batch to the input of a model."""
 
 import typing as _typing
 

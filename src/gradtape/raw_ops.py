@@ -1,4 +1,4 @@
-"""`tf.raw_ops`: TensorFlow's ops by their names in graphs; arguments are given by their names."""
+"""`tf.raw_ops`: TensorFlow's ops by their names in graphs, with keyword arguments."""
 
 import typing as _typing
 
