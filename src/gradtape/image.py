@@ -1,4 +1,4 @@
-"""`tf.image`: resizing, cropping, colours, comparisons, augmentation. Differentiable for floating-point images."""
+"""`tf.image`: resizing, cropping, colors, comparisons, augmentation. Differentiable for floating-point images."""
 
 import typing as _typing
 

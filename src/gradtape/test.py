@@ -1,4 +1,4 @@
-"""`tf.test`: test cases, the numeric check of a gradient, and what is installed."""
+"""`tf.test`: test cases, numeric gradient checks, and available devices."""
 
 import typing as _typing
 

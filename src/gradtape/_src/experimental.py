@@ -1,4 +1,4 @@
-"""`tf.experimental`: NumPy's functions, and switches of TensorFlow's runtime."""
+"""`tf.experimental`: NumPy's functions, and runtime settings of TensorFlow."""
 
 from __future__ import annotations
 

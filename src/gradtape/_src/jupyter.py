@@ -1,4 +1,4 @@
-"""Magics for notebooks: `%%tape` records a cell and shows the tape, `%%explain` says why a gradient is None.
+"""IPython magics: `%%tape` records a cell and shows the tape, `%%explain` explains why a gradient is None.
 
 %load_ext gradtape
 """
@@ -60,7 +60,7 @@ def _recorded(shell: Any, cell: str, watched: list[str]) -> GradientTape | None:
 
 
 def _run(shell: Any, cell: str) -> Any:
-    """Run the lines below a magic as a part of its cell: with the cell's number, and counted from its first line."""
+    """Run the lines below a magic as a part of its cell, with the cell's number and line numbers."""
     history = getattr(shell, "history_manager", None)
     following = shell.execution_count
     shell.execution_count = following if history is None else max(1, len(history.input_hist_parsed) - 1)
@@ -71,7 +71,7 @@ def _run(shell: Any, cell: str) -> Any:
 
 
 def _found(shell: Any, name: str) -> Any:
-    """What a name, or an expression such as `model.w`, stands for in the notebook."""
+    """The object of a name, or of an expression such as `model.w`, in the notebook."""
     try:
         return eval(name, shell.user_ns)
     except (NameError, AttributeError, SyntaxError) as error:

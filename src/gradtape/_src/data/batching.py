@@ -113,7 +113,7 @@ def _stacked(component: int, tensors: list[Any]) -> Any:
 
 
 def ragged_batch(source: Pipeline, batch_size: Any, drop_remainder: Any, row_splits_dtype: Any) -> Pipeline:
-    """Elements along a new first axis: where their sizes are not known, as ragged tensors."""
+    """Elements along a new first axis; dimensions of unknown size become ragged."""
     n, drop = _positive(as_int(batch_size, "batch_size"), "BatchDatasetV2"), bool(drop_remainder)
     kind = as_dtype(row_splits_dtype)
 
@@ -136,7 +136,7 @@ def ragged_batch(source: Pipeline, batch_size: Any, drop_remainder: Any, row_spl
 
 
 def _differing(leaves: list[Any]) -> int:
-    """The number of dimensions up to the last in which tensors differ, which their specification may not say."""
+    """The number of dimensions up to the last in which tensors differ, which their specs may not show."""
     shapes = {tuple(leaf.array.shape) for leaf in leaves if isinstance(leaf, Tensor)}
     if len(shapes) < 2:
         return 0
@@ -260,7 +260,7 @@ def _filled_up(arrays: list[ndarray], shape: TensorShape, value: Any) -> Tensor:
 
 # -- batches taken apart ---------------------------------------------------------------------------------------------
 def _columns(element: Any) -> list[Any]:
-    """The leaves of an element, to take rows of: arrays, lists of rows if a leaf is not a dense tensor, and None."""
+    """The leaves of an element, for taking rows: arrays, lists of rows if a leaf is not a dense tensor, and None."""
     return [
         np.asarray(leaf.array) if isinstance(leaf, Tensor) else leaf if leaf is None else rows_of(leaf)
         for leaf in nest.flatten(element)
@@ -305,7 +305,7 @@ def unbatch(source: Pipeline) -> Pipeline:
 
 
 def _cheap_spec(source: Pipeline) -> Any:
-    """The specification, if no function has to run to find it."""
+    """The spec, if it is known without running a function."""
     if source.kind in (
         "_BatchDataset",
         "_ParallelBatchDataset",
@@ -440,7 +440,7 @@ def _component_datasets(elements: list[Any], make: Make) -> Any:
 def group_by_window(
     source: Pipeline, key_func: Any, reduce_func: Any, window_size: Any, window_size_func: Any, make: Make
 ) -> Pipeline:
-    """Groups of elements with the same key, of the size of a window, each transformed by a function to a dataset."""
+    """Groups of elements with the same key, of the size of a window, each mapped to a dataset by a function."""
     if (window_size is None) == (window_size_func is None):
         raise ValueError("Either the `window_size` argument or the `window_size_func` argument must be specified.")
 
@@ -483,7 +483,7 @@ def _key(number: int) -> Tensor:
 
 
 def _up_to_boundary(spec: Any, shapes: Any, boundaries: list[int], own: int) -> Any:
-    """The shapes that the elements of a bucket are padded to, where unknown sizes are those of its boundary."""
+    """The padded shapes for the elements of a bucket: unknown sizes become its boundary."""
     if own == len(boundaries):
         raise reading(
             "assertion failed: [When pad_to_bucket_boundary=True, elements must have length < max(bucket_boundaries).]"

@@ -1,4 +1,4 @@
-"""The calls of primitives as attributes, by name: what their pickles refer to.
+"""The functions of primitives as attributes, by name, to which their pickles refer.
 
 The examples of their declarations are tests through `__test__`.
 """
@@ -14,7 +14,7 @@ from gradtape._src.core.primitive import registry
 
 
 def load_all() -> None:
-    """Import every module of primitives; programs import those that they use."""
+    """Import every module of primitives; programs only import those that they use."""
     package = __name__.rpartition(".")[0]
     for info in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
         importlib.import_module(info.name)

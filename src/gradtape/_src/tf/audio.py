@@ -19,7 +19,7 @@ __all__ = ["decode_wav", "encode_wav"]
 
 
 class DecodeWav(NamedTuple):
-    """What `decode_wav` returns: the samples, and how many there are in a second."""
+    """The result of `decode_wav`: the samples, and the sample rate."""
 
     audio: Tensor
     sample_rate: Tensor

@@ -32,7 +32,7 @@ _CLEARED: Any = object()
 
 
 def wrong_dtype(kind: DType, given: DType) -> errors.InvalidArgumentError:
-    """TensorFlow's complaint about an element of another dtype."""
+    """TensorFlow's error for an element of another dtype."""
     return errors.invalid_argument(
         f"TensorArray dtype is {kind.name} but Op is trying to write dtype {given.name}. Use tf.cast, or declare "
         "the dtype (fn_output_signature of tf.map_fn)."
@@ -90,9 +90,9 @@ class TensorArray:
         self._clears = clear_after_read is None or truth(clear_after_read)
         self._infer_shape = infer_shape
         self._element_shape = TensorShape(element_shape)
-        self._size = _length(size)  # at the beginning; a dimension where only the program knows it
+        self._size = _length(size)  # initially; a dimension if only the program knows it
         self._tensors: list[Any] = [] if is_dimension(self._size) else [None] * self._size
-        # All elements together, once an index is only known to the program: as one tensor or, where shapes differ, two.
+        # All elements, once only the program knows an index: one tensor or, for different shapes, two.
         self._whole: Tensor | None = None
         self._ragged: RaggedElements | None = None
         self._rank: int | None = None  # of the elements, once one was written
@@ -172,7 +172,7 @@ class TensorArray:
             )
         tensor: Tensor = self._zeros() if found is None else found
         if self._clears:
-            # A trace keeps the tensor: a later read at an index that only the running program knows may be of others.
+            # A trace keeps the tensor: a later read at an index that only the program knows may be of other elements.
             self._tensors[at] = _CLEARED if current_graph() is None else _Cleared(tensor)
         return tensor
 
@@ -193,7 +193,7 @@ class TensorArray:
             row = array.reshape(tensor, shape=(1, *tensor.array.shape))
             new._whole = ops_index.replace_nd(whole, row, where)
             return new
-        new = self if current_graph() is None else self._copy()  # a branch must not change what others see
+        new = self if current_graph() is None else self._copy()  # a branch must not change the array of the others
         new._put(_place(index), tensor)
         return new
 
@@ -227,7 +227,7 @@ class TensorArray:
         return self
 
     def _taken_over(self, rows: Tensor) -> TensorArray:
-        """The array with these elements, where only the program knows how many there are."""
+        """The array with these elements, whose number only the program knows."""
         count = rows.array.shape[0]
         if not self._dynamic_size and not is_same(count, self._size):
             raise errors.refused_value(
@@ -298,7 +298,7 @@ class TensorArray:
         return self
 
     def elements(self) -> list[Any]:
-        """The elements one by one, None where nothing was written."""
+        """The elements one by one; None for those that were never written."""
         return list(self._tensors) if self._whole is None else list(array.unstack(self._whole, axis=0))
 
     def identity(self) -> TensorArray:
@@ -323,12 +323,12 @@ class TensorArray:
             "TensorArray.grad is not supported when executing eagerly; tapes record reads and writes.",
         )
 
-    # -- in a program that is being traced ---------------------------------------------------------------------------
-    # There an array that is written to at an index of the program's is one tensor, and every write gives a new array:
-    # loops carry it as they carry tensors.
+    # -- tracing -----------------------------------------------------------------------------------------------------
+    # While tracing, an array that is written to at an index of the program is one tensor, and every write creates a new
+    # array, which loops carry like tensors.
     def _is_whole(self, index: Any) -> bool:
-        """Whether it is one tensor, or has to be because of an index: of one that only the program knows, or that is
-        outside, which the program refuses when it comes to that.
+        """Whether the array is one tensor, or must be for an index: one that only the program knows, or one out of
+        range, which the program rejects when it is reached.
         """
         if self._whole is not None or self._ragged is not None or is_dimension(self._size):
             return True
@@ -338,19 +338,19 @@ class TensorArray:
         return outside and not self._dynamic_size
 
     def invariants(self) -> list[TensorShape]:
-        """The shapes that its tensors have in a loop that writes to it."""
+        """The shapes of its tensors in a loop that writes to it."""
         if self._is_ragged:
             return [TensorShape([None]), TensorShape([None, self._rank])]
         whole = self._together().array.shape
         return [TensorShape([None, *whole[1:]] if self._dynamic_size else whole)]
 
     def parts(self) -> list[Tensor]:
-        """The tensors that a loop carries for it."""
+        """The tensors that represent it in a loop."""
         return list(self._apart()) if self._is_ragged else [self._together()]
 
     @property
     def _is_ragged(self) -> bool:
-        """Whether the shapes of its elements may differ in a program that allows it."""
+        """Whether the shapes of elements may differ, in a program that supports this."""
         if self._ragged is not None:
             return True
         free = not self._infer_shape and self._whole is None and not self._element_shape.is_fully_defined()
@@ -366,7 +366,7 @@ class TensorArray:
         return RaggedElements.of(found, count, self._rank, self._dtype.numpy_dtype)
 
     def _together(self, reading: bool = False) -> Tensor:
-        """All elements as one tensor; zeros where nothing was written."""
+        """All elements as one tensor; zeros for those that were never written."""
         if self._whole is not None:
             return self._whole
         if self._dynamic_size and not allows_dynamic_shapes():
@@ -409,7 +409,7 @@ class TensorArray:
         return tensor
 
     def _accepted(self, value: Any) -> Tensor:
-        """A value as an element, after a check of dtype and shape; the first one tells the shape of all."""
+        """Check the dtype and shape of a new element; the first one determines the shape of all."""
         tensor = self._converted(value)
         if not may_have_shape(tuple(tensor.array.shape), self._element_shape):
             raise ValueError(f"Incompatible shape for value ({tensor.shape}), expected ({self._element_shape})")
@@ -451,7 +451,7 @@ class TensorArray:
 
 
 class _Cleared(NamedTuple):
-    """An element that was read while tracing, and is not to be read again."""
+    """An element that was read while tracing, and must not be read again."""
 
     tensor: Tensor
 
@@ -481,7 +481,7 @@ def _listed(indices: Any) -> Any:
 
 
 def _place(index: Any) -> int:
-    """The place of an element; a number too large for any array is out of range."""
+    """The position of an element; numbers too large for any array are out of range."""
     try:
         return extent(index, "index", "TensorArray")
     except OverflowError:

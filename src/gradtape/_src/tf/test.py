@@ -1,4 +1,4 @@
-"""`tf.test`: test cases, the numeric check of a gradient, and what is installed."""
+"""`tf.test`: test cases, numeric gradient checks, and available devices."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _real_dtype(array: Any) -> Any:
 
 
 def _reals(array: Any) -> Any:
-    """The elements in a row, complex ones as two."""
+    """The elements as a vector of reals, with complex ones as pairs."""
     return np.ascontiguousarray(array).reshape(-1).view(_real_dtype(array))
 
 
@@ -191,7 +191,7 @@ if TYPE_CHECKING:
         main as main,
         with_eager_op_as_function as with_eager_op_as_function,
     )
-else:  # a type checker would take every misspelled name for one that is loaded on first use
+else:  # otherwise a type checker would accept every misspelled name as a lazy one
     __getattr__ = getattr_of(__name__, _LAZY)
 
 

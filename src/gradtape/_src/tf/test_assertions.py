@@ -1,4 +1,4 @@
-"""Assertions about Python's values that TensorFlow's test cases have: of containers, texts, numbers and errors."""
+"""Assertions of TensorFlow's test cases about Python values: containers, strings, numbers and errors."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ class Assertions(unittest.TestCase):
 
     # -- containers --------------------------------------------------------------------------------------------------
     def assertLen(self, container: Any, expected_len: int, msg: Any = None) -> None:
-        """A container has so many elements."""
+        """Assert that a container has this many elements."""
         if len(container) != expected_len:
             self.fail(
                 self._formatMessage(msg, f"{container!r} has length of {len(container)}, expected {expected_len}.")
             )
 
     def assertEmpty(self, container: Any, msg: Any = None) -> None:
-        """A container has no elements."""
+        """Assert that a container is empty."""
         if not hasattr(container, "__len__"):
             self.fail(self._formatMessage(msg, f"Expected a Sized object, got: {type(container).__name__!r}"))
         if len(container):
             self.fail(self._formatMessage(msg, f"{container!r} has length of {len(container)}."))
 
     def assertNotEmpty(self, container: Any, msg: Any = None) -> None:
-        """A container has elements."""
+        """Assert that a container is not empty."""
         if not hasattr(container, "__len__"):
             self.fail(self._formatMessage(msg, f"Expected a Sized object, got: {type(container).__name__!r}"))
         if not len(container):
             self.fail(self._formatMessage(msg, f"{container!r} has length of 0."))
 
     def assertItemsEqual(self, first: Any, second: Any, msg: Any = None) -> None:
-        """Two iterables have the same elements, as often, in any order."""
+        """Assert that two iterables have the same elements with the same counts, in any order."""
         self.assertCountEqual(first, second, msg)
 
     def assertSameElements(self, expected_seq: Any, actual_seq: Any, msg: Any = None) -> None:
-        """Two iterables have the same elements, in any order and however often."""
+        """Assert that two iterables have the same elements, in any order and with any counts."""
         for given in (expected_seq, actual_seq):
             if isinstance(given, str):
                 self.fail(self._formatMessage(msg, f"A string does not count as a sequence of elements: {given!r}"))
@@ -62,14 +62,14 @@ class Assertions(unittest.TestCase):
             self.fail(self._formatMessage(msg, f"Missing elements: {missing}; unexpected elements: {unexpected}"))
 
     def assertContainsSubset(self, expected_subset: Any, actual_set: Any, msg: Any = None) -> None:
-        """All of some elements are in a set."""
+        """Assert that all expected elements are in a set."""
         missing = set(expected_subset) - set(actual_set)
         if missing:
             text = f"Missing elements {missing}\nExpected: {expected_subset}\nActual: {actual_set}"
             self.fail(self._formatMessage(msg, text))
 
     def assertNoCommonElements(self, expected_seq: Any, actual_seq: Any, msg: Any = None) -> None:
-        """Two iterables have no element in common."""
+        """Assert that two iterables have no element in common."""
         common = set(expected_seq) & set(actual_seq)
         if common:
             self.fail(
@@ -77,7 +77,7 @@ class Assertions(unittest.TestCase):
             )
 
     def assertSequenceStartsWith(self, prefix: Any, whole: Any, msg: Any = None) -> None:
-        """A sequence begins with some elements."""
+        """Assert that a sequence starts with the elements of another one."""
         wanted = list(prefix) if isinstance(prefix, Sequence) and not isinstance(prefix, str) else [prefix]
         if not wanted:
             self.fail("Prefix length must be positive.")
@@ -85,19 +85,19 @@ class Assertions(unittest.TestCase):
             self.fail(self._formatMessage(msg, f"prefix: {prefix} not found at start of whole: {whole}."))
 
     def assertContainsSubsequence(self, container: Any, subsequence: Any, msg: Any = None) -> None:
-        """Some elements are in a container in this order, others may be between them."""
+        """Assert that a container has these elements in order, possibly with others between them."""
         remaining = iter(container)
         if not all(any(x == wanted for x in remaining) for wanted in subsequence):
             self.fail(self._formatMessage(msg, f"{subsequence} not a subsequence of {container}."))
 
     def assertContainsExactSubsequence(self, container: Any, subsequence: Any, msg: Any = None) -> None:
-        """Some elements are in a container in this order, one after the other."""
+        """Assert that a container has these elements in order, one after the other."""
         items, wanted = list(container), list(subsequence)
         if not any(items[i : i + len(wanted)] == wanted for i in range(len(items) - len(wanted) + 1)):
             self.fail(self._formatMessage(msg, f"{subsequence} not an exact subsequence of {container}."))
 
     def assertContainsInOrder(self, strings: Any, target: str, msg: Any = None) -> None:
-        """Texts are found in another one, in this order."""
+        """Assert that strings occur in another one, in this order."""
         at = 0
         for text in [strings] if isinstance(strings, str) else strings:
             found = target.find(text, at)
@@ -106,7 +106,7 @@ class Assertions(unittest.TestCase):
             at = found + len(text)
 
     def assertTotallyOrdered(self, *groups: Any, **kwargs: Any) -> None:
-        """Each group of equal values is less than the next one, by all comparisons."""
+        """Assert that each group of equal values is less than the next one, by all comparisons."""
         for lower, upper in itertools.combinations(groups, 2):
             for a, b in itertools.product(lower, upper):
                 ok = a < b and b > a and a <= b and b >= a and a != b and not (a == b or a > b or b < a)
@@ -125,7 +125,7 @@ class Assertions(unittest.TestCase):
         mapping_type: type = Mapping,
         check_values_equality: Callable[[Any, Any], bool] = lambda x, y: bool(x == y),
     ) -> None:
-        """Two mappings have equal keys and values."""
+        """Assert that two mappings have equal keys and values."""
         for given in (a, b):
             if not isinstance(given, mapping_type):
                 self.fail(self._formatMessage(msg, f"Expected a {mapping_type.__name__}, got {type(given).__name__}"))
@@ -141,7 +141,7 @@ class Assertions(unittest.TestCase):
     def assertDictAlmostEqual(
         self, a: Any, b: Any, places: int | None = None, msg: Any = None, delta: float | None = None
     ) -> None:
-        """Two dicts have equal keys and almost equal numbers."""
+        """Assert that two dicts have equal keys and almost equal numbers."""
         self.assertEqual(set(a), set(b), msg)
         for key in a:
             self._almost(a[key], b[key], places, delta, self._formatMessage(msg, f"at {key!r}"))
@@ -149,73 +149,73 @@ class Assertions(unittest.TestCase):
     def assertSequenceAlmostEqual(
         self, expected_seq: Any, actual_seq: Any, places: int | None = None, msg: Any = None, delta: float | None = None
     ) -> None:
-        """Two sequences have almost equal numbers."""
+        """Assert that two sequences have almost equal numbers."""
         expected, actual = list(expected_seq), list(actual_seq)
         self.assertEqual(len(expected), len(actual), msg)
         for i, (x, y) in enumerate(zip(expected, actual, strict=True)):
             self._almost(x, y, places, delta, self._formatMessage(msg, f"at index {i}"))
 
     def assertDataclassEqual(self, first: Any, second: Any, msg: Any = None) -> None:
-        """Two dataclasses are of one class, and have equal fields."""
+        """Assert that two dataclasses have the same class and equal fields."""
         self.assertIs(type(first), type(second), msg)
         self.assertEqual(vars(first), vars(second), msg)
 
     def assertIsSubclass(self, cls: type, superclass: type, msg: Any = None) -> None:
-        """A class is derived from another one."""
+        """Assert that a class is derived from another one."""
         if not issubclass(cls, superclass):
             self.fail(self._formatMessage(msg, f"{cls.__name__} is not a subclass of {superclass.__name__}"))
 
     def assertNotIsSubclass(self, cls: type, superclass: type, msg: Any = None) -> None:
-        """A class is not derived from another one."""
+        """Assert that a class is not derived from another one."""
         if issubclass(cls, superclass):
             self.fail(self._formatMessage(msg, f"{cls.__name__} is a subclass of {superclass.__name__}"))
 
     # -- texts -------------------------------------------------------------------------------------------------------
     def assertStartsWith(self, actual: str, expected_start: str, msg: Any = None) -> None:
-        """A text begins with another one."""
+        """Assert that a string starts with another one."""
         if not actual.startswith(expected_start):
             self.fail(self._formatMessage(msg, f"{actual!r} does not start with {expected_start!r}"))
 
     def assertNotStartsWith(self, actual: str, unexpected_start: str, msg: Any = None) -> None:
-        """A text does not begin with another one."""
+        """Assert that a string does not start with another one."""
         if actual.startswith(unexpected_start):
             self.fail(self._formatMessage(msg, f"{actual!r} does start with {unexpected_start!r}"))
 
     def assertEndsWith(self, actual: str, expected_end: str, msg: Any = None) -> None:
-        """A text ends with another one."""
+        """Assert that a string ends with another one."""
         if not actual.endswith(expected_end):
             self.fail(self._formatMessage(msg, f"{actual!r} does not end with {expected_end!r}"))
 
     def assertNotEndsWith(self, actual: str, unexpected_end: str, msg: Any = None) -> None:
-        """A text does not end with another one."""
+        """Assert that a string does not end with another one."""
         if actual.endswith(unexpected_end):
             self.fail(self._formatMessage(msg, f"{actual!r} does end with {unexpected_end!r}"))
 
     def assertRegexMatch(self, actual_str: Any, regexes: Any, message: Any = None) -> None:
-        """One of some expressions is found in a text."""
+        """Assert that at least one regular expression matches a part of a string."""
         if not any(re.search(regex, actual_str) for regex in regexes):
             self.fail(self._formatMessage(message, f"{actual_str!r} matches none of {list(regexes)}"))
 
     def assertJsonEqual(self, first: str, second: str, msg: Any = None) -> None:
-        """Two texts are the same JSON."""
+        """Assert that two strings contain the same JSON value."""
         self.assertEqual(json.loads(first), json.loads(second), msg)
 
     def assertUrlEqual(self, a: str, b: str, msg: Any = None) -> None:
-        """Two addresses are the same; the order of parameters makes no difference."""
+        """Assert that two URLs are equal, with parameters in any order."""
         one, other = urlsplit(a), urlsplit(b)
         self.assertEqual(one[:3], other[:3], msg)
         self.assertEqual(parse_qs(one.query), parse_qs(other.query), msg)
         self.assertEqual(one.fragment, other.fragment, msg)
 
     def assertMultiLineEqual(self, first: str, second: str, msg: Any = None, **kwargs: Any) -> None:
-        """Two texts are equal; a difference is shown line by line."""
+        """Assert that two strings are equal, and show a difference line by line."""
         if first != second:
             lines = difflib.unified_diff(first.splitlines(), second.splitlines(), "first", "second", lineterm="")
             self.fail(self._formatMessage(msg, "\n".join(lines)))
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def assertBetween(self, value: Any, minv: Any, maxv: Any, msg: Any = None) -> None:
-        """A value is between two others, or equal to one of them."""
+        """Assert that a value is between two others, or equal to one of them."""
         if not minv <= value <= maxv:
             self.fail(self._formatMessage(msg, f"{value!r} unexpectedly not between {minv!r} and {maxv!r}"))
 
@@ -228,7 +228,7 @@ class Assertions(unittest.TestCase):
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        """A function, or a `with` block, raises an error with this text."""
+        """Assert that a function, or a `with` block, raises an error with this message."""
         block = self._raising(expected_exception, lambda error: str(error) == expected_exception_message,
                               f"an error with the message {expected_exception_message!r}")  # fmt: skip
         if callable_obj is None:
@@ -239,7 +239,7 @@ class Assertions(unittest.TestCase):
 
     @contextmanager
     def _raising(self, kind: Any, accepts: Callable[[Exception], bool], wanted: str) -> Iterator[Any]:
-        """Around code that raises an error which `accepts`."""
+        """A context for code that raises an error which `accepts`."""
         caught = _Caught()
         try:
             yield caught
@@ -252,7 +252,7 @@ class Assertions(unittest.TestCase):
 
     # -- files and programs ------------------------------------------------------------------------------------------
     def create_tempdir(self, name: str | None = None, cleanup: Any = None) -> TemporaryFolder:
-        """A folder of this test."""
+        """Create a folder for this test."""
         path = os.path.join(self.get_temp_dir(), name) if name else tempfile.mkdtemp(dir=self.get_temp_dir())
         os.makedirs(path, exist_ok=True)
         return TemporaryFolder(path)
@@ -266,7 +266,7 @@ class Assertions(unittest.TestCase):
         errors: str = "strict",
         cleanup: Any = None,
     ) -> TemporaryFile:
-        """A file of this test, with a content."""
+        """Create a file for this test."""
         path = os.path.join(self.get_temp_dir(), file_path or next(tempfile._get_candidate_names()))  # type: ignore[attr-defined]
         os.makedirs(os.path.dirname(path), exist_ok=True)
         made = TemporaryFile(path)
@@ -277,7 +277,7 @@ class Assertions(unittest.TestCase):
         return made
 
     def get_temp_dir(self) -> str:
-        """A folder of this test, the same one at every call."""
+        """Return the folder of this test, which is the same at every call."""
         if not hasattr(self, "_folder"):
             self._folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
             self.addCleanup(_remove, self._folder)
@@ -297,7 +297,7 @@ class Assertions(unittest.TestCase):
     def assertCommandSucceeds(
         self, command: Any, regexes: Any = (b"",), env: Any = None, close_fds: bool = True, msg: Any = None
     ) -> None:
-        """A command ends without an error, and its output matches one of some expressions."""
+        """Assert that a command succeeds, and that its output matches at least one regular expression."""
         status, output = self._output_of(command, env)
         self.assertEqual(status, 0, self._formatMessage(msg, output.decode("utf-8", "replace")))
         self.assertRegexMatch(output, [r.encode() if isinstance(r, str) else r for r in regexes], msg)
@@ -305,14 +305,14 @@ class Assertions(unittest.TestCase):
     def assertCommandFails(
         self, command: Any, regexes: Any, env: Any = None, close_fds: bool = True, msg: Any = None
     ) -> None:
-        """A command ends with an error, and its output matches one of some expressions."""
+        """Assert that a command fails, and that its output matches at least one regular expression."""
         status, output = self._output_of(command, env)
         self.assertNotEqual(status, 0, self._formatMessage(msg, "the command succeeded"))
         self.assertRegexMatch(output, [r.encode() if isinstance(r, str) else r for r in regexes], msg)
 
     @contextmanager
     def captureWritesToStream(self, stream: Any) -> Iterator[Captured]:
-        """Collect what a `with` block writes to `sys.stdout` or `sys.stderr`, also from other libraries."""
+        """Capture the output of a `with` block to `sys.stdout` or `sys.stderr`, also from other libraries."""
         handle, captured = stream.fileno(), Captured()
         with tempfile.TemporaryFile() as file:
             stream.flush()
@@ -329,18 +329,18 @@ class Assertions(unittest.TestCase):
 
 
 class _Caught:
-    """What a `with` block raised."""
+    """The error raised in a `with` block."""
 
     exception: Exception | None = None
 
 
 class Captured:
-    """What a `with` block wrote."""
+    """The output of a `with` block."""
 
     text = ""
 
     def contents(self) -> str:
-        """The text that was written."""
+        """Return the captured text."""
         return self.text
 
 
@@ -354,14 +354,14 @@ class TemporaryFolder:
         return self.full_path
 
     def create_file(self, file_path: str | None = None, content: Any = "", mode: str = "w") -> TemporaryFile:
-        """A file in the folder."""
+        """Create a file in the folder."""
         made = TemporaryFile(os.path.join(self.full_path, file_path or next(tempfile._get_candidate_names())))  # type: ignore[attr-defined]
         os.makedirs(os.path.dirname(made.full_path), exist_ok=True)
         made.write_bytes(content) if isinstance(content, bytes) else made.write_text(content or "")
         return made
 
     def mkdir(self, dir_path: str | None = None) -> TemporaryFolder:
-        """A folder in the folder."""
+        """Create a folder in the folder."""
         path = os.path.join(self.full_path, dir_path) if dir_path else tempfile.mkdtemp(dir=self.full_path)
         os.makedirs(path, exist_ok=True)
         return TemporaryFolder(path)
@@ -377,7 +377,7 @@ class TemporaryFile:
         return self.full_path
 
     def read_text(self) -> str:
-        """The content as text."""
+        """Return the content as text."""
         with open(self.full_path, encoding="utf-8") as file:
             return file.read()
 
@@ -387,7 +387,7 @@ class TemporaryFile:
             file.write(text)
 
     def read_bytes(self) -> bytes:
-        """The content as bytes."""
+        """Return the content as bytes."""
         with open(self.full_path, "rb") as file:
             return file.read()
 

@@ -40,7 +40,7 @@ __all__ = [
     "with_eager_op_as_function",
 ]
 
-_SEED = 87654321  # TensorFlow's, so that tests which compare with its random numbers find them
+_SEED = 87654321  # TensorFlow's, for tests that compare with its random numbers
 
 
 class SparseTensorValue(NamedTuple):
@@ -60,7 +60,7 @@ class IndexedSlicesValue(NamedTuple):
 
 
 class RaggedTensorValue:
-    """A ragged tensor as arrays: the values of its rows, and where rows begin and end."""
+    """A ragged tensor as arrays: the values, and where rows start and end."""
 
     def __init__(self, values: Any, row_splits: ndarray) -> None:
         self.values, self.row_splits = values, row_splits
@@ -80,7 +80,7 @@ class RaggedTensorValue:
 
 
 def _value_of(leaf: Any) -> Any:
-    """A tensor of any kind as NumPy arrays."""
+    """Convert a tensor of any kind to NumPy arrays."""
     if leaf is None or isinstance(leaf, (SparseTensorValue, IndexedSlicesValue, RaggedTensorValue)):
         return leaf
     if isinstance(leaf, SparseTensor):
@@ -98,21 +98,21 @@ def _value_of(leaf: Any) -> Any:
 
 
 def evaluated(tensors: Any) -> Any:
-    """A structure of tensors as NumPy arrays."""
+    """Convert a structure of tensors to NumPy arrays."""
     return _value_of(tensors) if tensors is None else nest.map_structure(_value_of, tensors)
 
 
 class _EagerSession:
-    """What `session()` gives in eager code: `run` returns the values of tensors."""
+    """The result of `session()` in eager code: `run` returns the values of tensors."""
 
     def run(self, fetches: Any, *args: Any, **kwargs: Any) -> Any:
-        """The values of tensors. Eager code has nothing to feed."""
+        """Return the values of tensors. Eager code has no feeds."""
         if (args and args[0]) or kwargs.get("feed_dict"):
             raise NotImplementedError("feed_dict is not implemented with eager execution.")
         return evaluated(fetches)
 
     def as_default(self) -> Any:
-        """A `with` block without effect."""
+        """Return a `with` block without effect."""
         return contextlib.nullcontext(self)
 
     graph = None
@@ -240,7 +240,7 @@ class TestCase(Assertions):
         return value if isinstance(value, ndarray) else np.array(value)
 
     def _compared(self, a: Any, b: Any, same: Callable[[ndarray, ndarray], Any], what: str, msg: Any) -> None:
-        """Fail where two arrays are not the `same`, and say where."""
+        """Fail if two arrays are not the `same`, and report where they differ."""
         one, other = self._array(a), self._array(b)
         if one.shape != other.shape:
             self.fail(self._formatMessage(msg, f"Shape mismatch: expected {one.shape}, got {other.shape}."))
@@ -478,7 +478,7 @@ def _as_bytes(value: Any) -> Any:
 
 
 def _as_dict(value: Any) -> Any:
-    """Named tuples and dataclasses as dicts."""
+    """Convert named tuples and dataclasses to dicts."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return value._asdict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -495,7 +495,7 @@ def _rows_of(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Nested lists of Python's values, texts as bytes."""
+    """Convert to nested lists of Python values, with strings as bytes."""
     if isinstance(value, (Tensor, Variable, ndarray)):
         value = np.asarray(evaluated(value) if not isinstance(value, ndarray) else value).tolist()
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else _as_bytes(value)
@@ -521,7 +521,7 @@ def _are_structures(a: Any, b: Any) -> bool:
 
 
 class _CheckedThread:
-    """A thread whose errors are raised where it is joined."""
+    """A thread whose errors are raised when it is joined."""
 
     def __init__(self, case: TestCase, target: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self._case, self._target, self._args, self._kwargs = case, target, args, kwargs
@@ -536,18 +536,18 @@ class _CheckedThread:
             self._error = error
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the end, and fail the test if there was an error."""
+        """Wait for the thread, and fail the test if it raised an error."""
         self._is_joined = True
         self._thread.join()
         if self._error is not None:
             self._case.fail(f"Error in checkedThread: {self._error}")
 
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """Return whether the thread is running."""
         return self._thread.is_alive()
 
     def check_termination(self) -> None:

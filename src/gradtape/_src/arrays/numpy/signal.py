@@ -18,12 +18,12 @@ def fft(x: Array, *, axis: Axes, inverse: bool = False) -> Array:
 
 
 def rfft(x: Array, *, axis: Axes) -> Array:
-    """The transform of real numbers: of the last of the axes only the first half is kept."""
+    """The transform of real numbers: for the last axis only the first half is returned."""
     return np.fft.rfftn(x, axes=axis)
 
 
 def irfft(x: Array, *, axis: Axes, length: int) -> Array:
-    """Real numbers from half a spectrum; `length` is what the last of the axes becomes."""
+    """Real numbers from half a spectrum; `length` is the size of the last axis of the result."""
     if len(axis) > 1:
         x = np.fft.ifftn(x, axes=axis[:-1])
     return np.fft.irfft(x, length, axis=axis[-1])

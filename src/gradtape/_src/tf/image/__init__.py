@@ -1,4 +1,4 @@
-"""`tf.image`: resizing, cropping, colours, comparisons, augmentation. Differentiable for floating-point images."""
+"""`tf.image`: resizing, cropping, colors, comparisons, augmentation. Differentiable for floating-point images."""
 
 from gradtape._src.tf.image.augmentation import (
     random_brightness,

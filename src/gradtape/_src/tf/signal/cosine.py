@@ -57,7 +57,7 @@ def dct(
     x = real_input(x, "RFFT", 1)
     last = len(x.array.shape) - 1
     at = axis_of(extent(axis, "axis", "RFFT"), last + 1, "RFFT")
-    if at != last:  # TensorFlow stops here: only the last axis is there for it
+    if at != last:  # TensorFlow stops here, as it only supports the last axis
         swap = tuple(last if i == at else at if i == last else i for i in range(last + 1))
         moved: Tensor = array.transpose(dct(array.transpose(x, perm=swap), type, n, -1, norm), perm=swap)
         return moved
@@ -88,7 +88,7 @@ def dct(
 
 
 def _dct2(x: Tensor, count: int, length: int) -> Tensor:
-    """The first `count` cosine coefficients on a grid of `length` points: a transform with a quarter of a turn."""
+    """The first `count` cosine coefficients on a grid of `length` points: a Fourier transform with a phase shift."""
     last = len(x.array.shape) - 1
     half = ops.rfft(fit(x, (last,), (length,)), axis=(last,))
     kept = array.getitem(half, index=(..., slice(0, count)))
@@ -103,7 +103,7 @@ def _ortho(size: int) -> Any:
 
 
 def _ortho_inverse(size: int, norm: str | None) -> Any:
-    """What the inputs of type 3 are divided by, so that it undoes the orthogonal type 2."""
+    """The divisors of the inputs of type 3 with which it inverts the orthogonal type 2."""
     if norm is None:
         return np.ones(size)
     scale = np.full(size, _math.sqrt(2 * size))

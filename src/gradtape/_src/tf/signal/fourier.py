@@ -39,7 +39,7 @@ def real_input(x: Any, op: str, rank: int) -> Tensor:
 
 
 def _half_input(x: Any, op: str, rank: int) -> Tensor:
-    """Half a spectrum: complex numbers."""
+    """Convert half a spectrum to a tensor, which must be complex."""
     x = _of_rank(tensor_or(x, complex64), rank)
     if not x.dtype.is_complex:
         raise ValueError(
@@ -56,13 +56,13 @@ def _of_rank(x: Tensor, rank: int) -> Tensor:
 
 
 def _empty(x: Tensor, shape: Sequence[int]) -> Tensor:
-    """No elements, of another shape."""
+    """An empty tensor of another shape."""
     result: Tensor = array.reshape(array.getitem(x, index=(..., slice(0, 0))), shape=tuple(shape))
     return result
 
 
 def fit(x: Tensor, axes: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """Crop the axes, or put zeros at their ends, until they have these sizes."""
+    """Crop the axes, or pad them with zeros at the end, to these sizes."""
     shape = x.array.shape
     if any(n < shape[a] for a, n in zip(axes, sizes, strict=True)):
         index = [slice(None)] * len(shape)
@@ -111,7 +111,7 @@ def _has_elements(x: Tensor) -> bool:
 
 
 def _real_fft(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Half a spectrum: n // 2 + 1 bins, and none of no points."""
+    """Half a spectrum: n // 2 + 1 bins, or none if there are no points."""
     if _has_elements(x):
         result: Tensor = ops.rfft(x, axis=axes)
         return result

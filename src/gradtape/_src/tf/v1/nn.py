@@ -33,19 +33,19 @@ __all__ = [
 
 
 def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Any:
-    """Probabilities along an axis, the last one by default."""
+    """Compute probabilities along an axis, by default the last one."""
     axis = renamed(axis, dim, "axis", "dim")
     return nn.softmax(logits, axis=-1 if axis is None else axis)
 
 
 def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Any:
-    """Logarithms of probabilities along an axis, the last one by default."""
+    """Compute log probabilities along an axis, by default the last one."""
     axis = renamed(axis, dim, "axis", "dim")
     return nn.log_softmax(logits, axis=-1 if axis is None else axis)
 
 
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None) -> Any:
-    """Vectors of length one along an axis."""
+    """Scale vectors along an axis to length one."""
     return math.l2_normalize(x, axis=renamed(axis, dim, "axis", "dim"), epsilon=epsilon)
 
 
@@ -57,7 +57,7 @@ def dropout(
     name: str | None = None,
     rate: Any = None,
 ) -> Any:
-    """Elements set to zero with a probability `rate`, which is 1 - `keep_prob`; the others become larger for it."""
+    """Set elements to zero with probability `rate`, which is 1 - `keep_prob`, and scale up the others."""
     if keep_prob is not None and rate is not None:
         raise ValueError("Only one of `keep_prob` and `rate` should be provided.")
     if keep_prob is None and rate is None:
@@ -76,7 +76,7 @@ def conv2d(
     name: str | None = None,
     filters: Any = None,
 ) -> Any:
-    """A convolution over height and width."""
+    """Convolve over height and width."""
     kernel = renamed(filter, filters, "filter", "filters")
     return nn.conv2d(input, kernel, strides, padding, data_format, list(dilations))
 
@@ -91,7 +91,7 @@ def depthwise_conv2d(
     data_format: str | None = None,
     dilations: Any = None,
 ) -> Any:
-    """A convolution of each channel by itself."""
+    """Convolve each channel separately."""
     return nn.depthwise_conv2d(
         input, filter, strides, padding, data_format, renamed(rate, dilations, "rate", "dilations")
     )
@@ -108,7 +108,7 @@ def separable_conv2d(
     data_format: str | None = None,
     dilations: Any = None,
 ) -> Any:
-    """A convolution of each channel by itself, and then one over channels."""
+    """Convolve each channel separately, and then over channels."""
     rates = renamed(rate, dilations, "rate", "dilations")
     return nn.separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, data_format, rates)
 
@@ -135,7 +135,7 @@ max_pool, avg_pool = _pool(nn.max_pool, "The maximum"), _pool(nn.avg_pool, "The 
 def moments(
     x: Any, axes: Any, shift: Any = None, name: str | None = None, keep_dims: Any = None, keepdims: Any = None
 ) -> Any:
-    """Mean and variance along axes."""
+    """Compute mean and variance along axes."""
     return nn.moments(x, axes, keepdims=bool(renamed(keepdims, keep_dims, "keepdims", "keep_dims")))
 
 
@@ -147,7 +147,7 @@ def weighted_moments(
     keep_dims: Any = None,
     keepdims: Any = None,
 ) -> Any:
-    """Mean and variance along axes, of values that count more or less often."""
+    """Compute weighted mean and variance along axes."""
     keep = bool(renamed(keepdims, keep_dims, "keepdims", "keep_dims"))
     return nn.weighted_moments(x, axes, frequency_weights, keepdims=keep)
 
@@ -160,7 +160,7 @@ def _check_named(sentinel: Any, function: str) -> None:
 def sigmoid_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Any:
-    """The cross entropy of independent classes, element by element."""
+    """Compute the cross entropy of independent classes, elementwise."""
     _check_named(_sentinel, "sigmoid_cross_entropy_with_logits")
     return nn.sigmoid_cross_entropy_with_logits(labels, logits)
 
@@ -168,7 +168,7 @@ def sigmoid_cross_entropy_with_logits(
 def sparse_softmax_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Any:
-    """The cross entropy with numbers of classes as labels."""
+    """Compute the cross entropy with class indices as labels."""
     _check_named(_sentinel, "sparse_softmax_cross_entropy_with_logits")
     return nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
@@ -181,7 +181,7 @@ def softmax_cross_entropy_with_logits(
     name: str | None = None,
     axis: Any = None,
 ) -> Any:
-    """The cross entropy with probabilities as labels, through which no gradient flows."""
+    """Compute the cross entropy with probabilities as labels, without a gradient for them."""
     _check_named(_sentinel, "softmax_cross_entropy_with_logits")
     return nn.softmax_cross_entropy_with_logits(array.stop_gradient(labels), logits, dim if axis is None else axis)
 
@@ -189,18 +189,18 @@ def softmax_cross_entropy_with_logits(
 def weighted_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
 ) -> Any:
-    """The cross entropy of independent classes; positive examples count `pos_weight` times."""
+    """Compute the cross entropy of independent classes, with weight `pos_weight` for positive examples."""
     return nn.weighted_cross_entropy_with_logits(renamed(labels, targets, "labels", "targets"), logits, pos_weight)
 
 
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
-    """x @ weights + biases."""
+    """Compute x @ weights + biases."""
     result: Tensor = nn.bias_add(linalg.matmul(operand(x), operand(weights)), biases)
     return result
 
 
 def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
-    """relu(x @ weights + biases)."""
+    """Compute relu(x @ weights + biases)."""
     result: Tensor = nn.relu(xw_plus_b(x, weights, biases))
     return result
 
@@ -213,7 +213,7 @@ def embedding_lookup(
     validate_indices: bool = True,
     max_norm: Any = None,
 ) -> Any:
-    """Rows by their numbers; of several parts, row `i` is in part `i mod parts`."""
+    """Look up rows by index; with several parts, row `i` is in part `i mod parts`."""
     if isinstance(params, (list, tuple)) and len(params) > 1:
         if partition_strategy != "mod":
             raise NotImplementedError('gradtape supports only partition_strategy="mod".')
