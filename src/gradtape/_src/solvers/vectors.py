@@ -122,7 +122,8 @@ def check_positive(name: str, value: Any) -> None:
     """Raise unless a number, or a tensor whose value is known, is positive."""
     if isinstance(value, (Tensor, Variable)):
         value = convert(value).array if is_known(value) else 1.0
-    if not isinstance(value, (numbers.Real, np.ndarray)) or isinstance(value, bool) or np.ndim(value):
+    is_number = isinstance(value, (numbers.Real, np.ndarray)) and not isinstance(value, bool)
+    if not is_number or np.ndim(value):
         raise TypeError(f"{name} must be a number; received {value!r}.")
     if not value > 0:
         raise ValueError(f"{name} must be positive; received {value!r}.")

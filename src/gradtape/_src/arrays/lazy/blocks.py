@@ -67,7 +67,7 @@ class Pattern(LazyTrace):
 
     def operand_of(self, array: Any, name: str) -> int | None:
         """The number of the only operand of an array of this trace, if this op computes it."""
-        code = () if self.number(array) is None else array.code
+        code: tuple[int, ...] = () if self.number(array) is None else array.code
         return code[1] if len(code) == 3 and kinds[code[0]].name == name else None
 
 

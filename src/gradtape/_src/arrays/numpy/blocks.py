@@ -139,9 +139,8 @@ def _in_blocks(function: Function, cuts: _Cuts, attrs: dict[str, Any]) -> Array 
     """Compute a function in blocks; None unless its result is a new array with one element for each position."""
     length, *rest = cuts.shape
     ends = _ends(length, max(prod(rest), 1), isinstance(function, np.ufunc))
-    given = attrs.get("out")
-    out = given
-    if given is None:
+    out: Any = attrs.get("out")
+    if out is None:
         sample = cuts.block(0, 1 if rest else 2)  # for the dtype
         first = function(*sample, **attrs)
         if type(first) is not ndarray or first.base is not None or any(first is a for a in sample):
