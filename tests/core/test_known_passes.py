@@ -530,3 +530,24 @@ def test_on_arrays_of_xla(passes):
     finally:
         tf.config.set_engine("numpy")
     assert passes == ONCE
+
+
+def test_memory_limits_beside_blocks(lazily):
+    """A pass that computes values again finds blocks among the calls before it."""
+    found = []
+    for mode in ("auto", "auto", "off"):
+        tf.config.set_graph_mode(mode)
+        x = tf.constant(np.linspace(0.0, 1.0, 1000, dtype=np.float32))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.sin(x) ** 2)
+        g = tape.gradient(y, x)
+        with tf.GradientTape(memory_limit="10KB") as tape:
+            tape.watch(g)
+            z = g
+            for _ in range(8):
+                z = tf.tanh(z * 1.5) + tf.sin(z)
+            z = tf.reduce_sum(z)
+        found.append(tape.gradient(z, g).numpy())
+    for a in found[:2]:
+        np.testing.assert_allclose(a, found[2], rtol=1e-4, atol=1e-6)

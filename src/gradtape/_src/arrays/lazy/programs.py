@@ -236,8 +236,8 @@ class Plan(NamedTuple):
 
 
 class Table(dict[Any, Any]):
-    """What is known, by keys whose first part are calls. It holds so many calls; then the oldest entries go, those
-    first that did not come again.
+    """What is known, by keys whose first part describes calls. It holds so many of these; then the oldest entries go,
+    those first that did not come again.
     """
 
     most = 200_000
@@ -246,8 +246,8 @@ class Table(dict[Any, Any]):
         super().__init__()
         self._size = 0
 
-    def add(self, key: Any, value: Any, program: LazyProgram) -> None:
-        """Add an entry, and drop others if there are too many."""
+    def add(self, key: Any, value: Any, program: Any) -> None:
+        """Add an entry, and drop others if there are too many; `program.runs` says how often it came again."""
         self[key] = value, program
         self._size += len(key[0])
         if self._size > self.most:
