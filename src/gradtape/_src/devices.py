@@ -77,6 +77,12 @@ def has_jax() -> bool:
     return importlib.util.find_spec("jax") is not None
 
 
+def require_jax(what: str) -> None:
+    """Raise an error that names the command to install JAX, unless it is installed."""
+    if not has_jax():
+        raise ImportError(f"{what} needs JAX, which is not installed: {errors.install('xla')}", name="jax")
+
+
 def jax_devices(kind: str, everywhere: bool = False) -> list[Any]:
     """JAX's devices of one kind, of this process or of all; none without JAX. Initializes JAX."""
     if kind not in _BACKENDS or not has_jax():
@@ -326,8 +332,7 @@ def set_engine(name: str) -> None:
     if name not in ("numpy", "xla"):
         raise ValueError(f"Unknown engine: {name!r}. Use 'numpy' or 'xla'.")
     if name == "xla":
-        if not has_jax():
-            raise ImportError(f"The XLA engine needs JAX, which is not installed: {errors.install('xla')}")
+        require_jax("The XLA engine")
         _default_target = jax_devices("CPU")[0]
         _install(_default_target)
         _engine = name

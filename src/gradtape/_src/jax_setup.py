@@ -10,17 +10,8 @@ variables for the last three take precedence.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 from typing import Any
-
-from gradtape._src.errors import install
-
-
-def require(what: str) -> None:
-    """Raise an error that says how to install JAX, unless it is installed."""
-    if importlib.util.find_spec("jax") is None:
-        raise ImportError(f"{what} needs JAX, which is not installed: {install('xla')}", name="jax")
 
 
 @functools.cache

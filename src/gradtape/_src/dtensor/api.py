@@ -17,9 +17,8 @@ from gradtape._src.checkpoint.checkpoint import Checkpoint
 from gradtape._src.cluster_spec import tf_config
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.data.dataset import Dataset
-from gradtape._src.devices import Device, has_jax, logical_devices, require_one_mesh
+from gradtape._src.devices import Device, logical_devices, require_jax, require_one_mesh
 from gradtape._src.dtensor.layout import Layout, Mesh, MeshDims, device_of, pairs_of, shards_of
-from gradtape._src.errors import install
 from gradtape._src.formats import tensor_bundle as bundle
 from gradtape._src.interrupts import setting
 from gradtape._src.tensor import Tensor
@@ -153,8 +152,7 @@ def create_mesh(
     >>> tf.experimental.dtensor.create_mesh([("x", 1)], devices=["CPU:0"]).shape()
     [1]
     """
-    if not has_jax():
-        raise ImportError(f"DTensor needs JAX, which is not installed: {install('xla')}")
+    require_jax("DTensor")
     found: list[Device] = (
         logical_devices((device_type or preferred_device_type()).upper())
         if devices is None

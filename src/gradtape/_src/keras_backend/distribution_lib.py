@@ -10,8 +10,7 @@ from keras.src.backend.common import global_state
 from gradtape._src import processes
 from gradtape._src.calls import calls
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.devices import has_jax, jax_devices, logical_devices, use_several
-from gradtape._src.errors import install
+from gradtape._src.devices import jax_devices, logical_devices, require_jax, use_several
 from gradtape._src.tensor import Tensor
 
 
@@ -123,8 +122,7 @@ def _to_backend_device(device_name: Any) -> Any:
 
 
 def _to_backend_mesh(device_mesh: Any) -> Any:
-    if not has_jax():
-        raise ImportError(f"keras.distribution needs JAX, which is not installed: {install('xla')}")
+    require_jax("keras.distribution")
     from jax.sharding import Mesh
 
     use_several()

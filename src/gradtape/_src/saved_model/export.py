@@ -18,6 +18,7 @@ from gradtape._src.arrays.dimensions import (
 from gradtape._src.arrays.symbolic import NeedsEagerError, dimensions_as_values
 from gradtape._src.autodiff.arguments import UnconnectedGradients
 from gradtape._src.conversion import convert
+from gradtape._src.devices import require_jax
 from gradtape._src.dtypes import DType, as_dtype, dtype_of
 from gradtape._src.function.concrete import ConcreteFunction, is_text
 from gradtape._src.function.eager import EagerFunction
@@ -25,7 +26,6 @@ from gradtape._src.function.function import Function
 from gradtape._src.function.staged import GraphOp, is_symbolic
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.interrupts import contextmanager, is_interrupt
-from gradtape._src.jax_setup import require
 from gradtape._src.saved_model import programs
 from gradtape._src.saved_model.messages import texts
 from gradtape._src.shape import TensorShape
@@ -157,7 +157,7 @@ def exported(concrete: ConcreteFunction, has_assets: bool = False) -> tuple[Conc
         except errors.UnimplementedError:
             if needs_ops:
                 raise
-    require("Saving functions as a SavedModel")
+    require_jax("Saving functions as a SavedModel")
     with _without_source_lines(), dimensions_as_values():
         return concrete, _Exporter(concrete, ops).body()
 

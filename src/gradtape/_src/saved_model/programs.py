@@ -13,9 +13,10 @@ from gradtape._src.arrays.graph_ops import collector
 from gradtape._src.arrays.symbolic import current_graph, is_known
 from gradtape._src.autodiff.custom_gradient import custom_gradient
 from gradtape._src.conversion import convert, wrap
+from gradtape._src.devices import require_jax
 from gradtape._src.dtypes import as_dtype, dtype_of
 from gradtape._src.formats.protobuf import Message, encode
-from gradtape._src.jax_setup import configure, require
+from gradtape._src.jax_setup import configure
 from gradtape._src.saved_model.messages import Fields, integer, read, texts
 from gradtape._src.shape import TensorSpec
 from gradtape._src.tensor import Tensor
@@ -101,7 +102,7 @@ class StoredProgram:
         self._made: dict[int, Any] = {}
 
     def __call__(self, inputs: list[Any]) -> list[Tensor]:
-        require("A function that gradtape has saved")
+        require_jax("A function that gradtape has saved")
         tensors = [convert(each) for each in inputs]
         if all(map(is_known, tensors)):
             return self.run(tensors, 0)
