@@ -174,6 +174,17 @@ MADE = {
 }
 
 
+@pytest.mark.parametrize("size", [4, 1000, 100_000])
+def test_a_buffer_lasts_as_long_as_the_array_in_it(size):
+    """NumPy gives a buffer back where a class does not say that it needs to be released: its memory is used again."""
+    x = c(np.arange(size, dtype=np.float32))
+    for _ in range(20):
+        array = np.frombuffer(x, np.float32)
+        others = [np.full(size, -1.0, np.float32) for _ in range(5)]
+        np.testing.assert_array_equal(array, np.arange(size, dtype=np.float32))
+        assert len(others) == 5
+
+
 @pytest.mark.parametrize("out", OUT)
 @pytest.mark.parametrize("made", MADE)
 @pytest.mark.parametrize("size", [4, 100_000])

@@ -271,6 +271,9 @@ class Tensor(Operators):
         """A copy of the values, for `memoryview(tensor)`, `np.frombuffer(tensor)` and other readers of bytes."""
         return memoryview(self._exported())  # type: ignore[arg-type]
 
+    def __release_buffer__(self, view: memoryview) -> None:
+        """Do nothing. Its presence tells NumPy that the memory ends with the memoryview, not with the tensor."""
+
     def _exported(self) -> ndarray:
         if active_stack() is not None:
             report_escape("NumPy", self.uid)
@@ -517,7 +520,8 @@ def _references(tensor: Any, value: ndarray) -> tuple[int, int, int]:
 def _calibrated() -> set[tuple[int, int, int]]:
     """The result of `_references` for a tensor that only a method call refers to, if this Python can tell.
 
-    If it cannot (a variable and a temporary value have equal counts, or there are no counts), every array is copied.
+    If it cannot (a variable and a temporary value have equal counts, or there are none), every array is copied. From
+    Python 3.14 on they are equal: a call borrows the references that a local variable has.
     """
     if not hasattr(sys, "getrefcount"):
         return set()
@@ -533,9 +537,10 @@ def _calibrated() -> set[tuple[int, int, int]]:
             return _references(self, value)
 
     temporary = {Probe(np.zeros(2)).numpy(), Probe(np.zeros(2)[:]).numpy()}
-    named, array = Probe(np.zeros(2)), np.zeros(2)
+    named, view, array = Probe(np.zeros(2)), Probe(np.zeros(2)[:]), np.zeros(2)
     methods = [Probe(np.zeros(2)).numpy, Probe(np.zeros(2)[:]).numpy]  # they can be called again
-    return temporary - {named.numpy(), Probe(array).numpy(), Probe(array[:]).numpy(), *(call() for call in methods)}
+    shared = {named.numpy(), view.numpy(), Probe(array).numpy(), Probe(array[:]).numpy()}
+    return temporary - shared - {call() for call in methods}
 
 
 _LAST = _calibrated()

@@ -94,6 +94,8 @@ class Bind:
         self._decorator, self._function, self._call = decorator, function, call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], type):  # of a `classmethod`, which does not call `__get__` from Python 3.13 on
+            return self.__get__(args[0])(*args[1:], **kwargs)
         return self._call(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
