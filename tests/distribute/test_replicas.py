@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import threading
@@ -484,3 +485,32 @@ def test_a_summary_has_one_line_for_a_program(two):
 def test_unwrap_is_the_first_name_of_local_results():
     strategy = tf.distribute.get_strategy()
     assert [float(x) for x in strategy.unwrap(tf.constant(1.0))] == [1.0]
+
+
+# -- scopes ------------------------------------------------------------------------------------------------------------
+class Counting(tf.distribute.MirroredStrategy):
+    """A strategy whose own scope changes how variables are created, as some libraries do."""
+
+    @contextlib.contextmanager
+    def scope(self):
+        def on_read(next_creator, **kwargs):
+            kwargs["synchronization"] = tf.VariableSynchronization.ON_READ
+            return next_creator(**kwargs)
+
+        with super().scope(), tf.variable_creator_scope(on_read):
+            yield
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_run_enters_the_scope_of_a_subclass(count, compiled):
+    strategy = Counting([f"/CPU:{i}" for i in range(count)])
+    made = []
+
+    def step():
+        if len(made) < count:
+            made.append(tf.Variable(1.0))
+        return made[0] + 1.0
+
+    strategy.run(tf.function(step) if compiled else step)
+    assert made[0].synchronization is tf.VariableSynchronization.ON_READ

@@ -163,8 +163,10 @@ class Strategy:
         elif self.extended.wraps and (isinstance(fn, Function) or (inside_eager_function() and callable(fn))):
             compiled = self._compiled_run(fn)
             if compiled is not None:
-                return compiled(tuple(args), kwargs)
-        return self.extended.run(fn, tuple(args), kwargs)
+                with self.scope():
+                    return compiled(tuple(args), kwargs)
+        with self.scope():  # which a subclass may extend, as by a `tf.variable_creator_scope`
+            return self.extended.run(fn, tuple(args), kwargs)
 
     def _compiled_run(self, fn: Any) -> Function | None:
         """`run` of a `tf.function`, or inside one that runs eagerly because it reads a dataset, as a separate function,
@@ -363,8 +365,7 @@ class StrategyExtended:
 
     def run(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
         """Call a function in every replica."""
-        with setting(variable_maker, variables.make):
-            return regroup(run_replicas(self._strategy, fn, args, kwargs), self.devices)
+        return regroup(run_replicas(self._strategy, fn, args, kwargs), self.devices)
 
     def call_for_each_replica(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
         """The old name of `strategy.run`."""
@@ -585,11 +586,7 @@ class MirroredExtended(StrategyExtended):
             return super().run(fn, args, kwargs)
         context = ReplicaContext(self._strategy, None)
         traces = [recorder for recorder in active_recorders() if isinstance(recorder, Trace)]
-        inside = settings(
-            (variable_maker, variables.make),
-            (mode, Mode(self._strategy, context)),
-            (traced_for, (id(self._strategy), 0)),
-        )
+        inside = settings((mode, Mode(self._strategy, context)), (traced_for, (id(self._strategy), 0)))
         with inside, use_recorders(traces), self.placing(self.devices[0]):
             return regroup([fn(*select(0, args), **select(0, kwargs))], self.devices)
 

@@ -89,7 +89,8 @@ class ReplicatedStep:
             lanes.mark(extended.layout, "split", start, parts, leaf)
             return PerReplica(parts)
 
-        results = extended.run(self._step, (tree.map_structure(per_replica, batch),), {})
+        with self._strategy.scope():
+            results = extended.run(self._step, (tree.map_structure(per_replica, batch),), {})
         return tree.map_structure(self._joined, results)
 
     def _joined(self, result: Any) -> Any:
