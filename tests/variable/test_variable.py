@@ -742,3 +742,35 @@ def test_derivatives_of_a_variable_that_has_grown():
         v.assign([1.0, 2.0, 3.0])
         y = v * v * tf.stop_gradient(first)
     assert tape.jacobian(y, v).numpy().tolist() == np.diag([4.0, 8.0, 12.0]).tolist()
+
+
+class Held(tf.Variable):
+    """A variable that keeps its value in another place, as libraries of functional code have."""
+
+    def __init__(self, held):
+        self.held = held
+
+    dtype = property(lambda self: tf.float32)
+    shape = property(lambda self: self.held.shape)
+
+    def value(self):
+        if self.held is None:
+            raise ValueError("It has no value.")
+        return self.held
+
+
+@pytest.mark.parametrize(
+    ("compute", "expected"),
+    [
+        (lambda v: v + 1.0, 4.0),
+        (lambda v: 1.0 - v, -2.0),
+        (lambda v: sum([v]), 3.0),
+        (lambda v: -v, -3.0),
+        (lambda v: v < 4.0, True),
+        (lambda v: v**2, 9.0),
+    ],
+)
+def test_operators_start_from_the_value_that_a_subclass_has(compute, expected):
+    assert compute(Held(tf.constant(3.0))).numpy() == expected
+    with pytest.raises(ValueError, match="It has no value"):
+        compute(Held(None))

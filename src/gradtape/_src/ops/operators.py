@@ -296,6 +296,20 @@ def _old_divide(x: Any, y: Any) -> Any:
     return BINARY["floordiv" if dtype.is_integer else "truediv"](x, y)
 
 
+def read_operands(kind: type) -> None:
+    """Let the operators that a class of variables inherits start from what its own `value()` returns."""
+    for name in OVERLOADABLE - {"__eq__", "__ne__", "__getitem__"}:
+        if name not in vars(kind):
+            setattr(kind, name, _of_value(getattr(kind, name)))
+
+
+def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *others: Any) -> Any:
+        return function(self.value(), *others)
+
+    return method
+
+
 def extend(kind: type, members: dict[str, Any]) -> None:
     """Give a class of tensors more methods and properties."""
     for name, member in members.items():

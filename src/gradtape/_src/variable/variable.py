@@ -185,6 +185,8 @@ class Variable(IndexedUpdates, Operators):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = _unless_made(vars(cls)["__init__"])  # type: ignore[method-assign]
+        if "value" in vars(cls):
+            operators.read_operands(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if cls is Variable:
