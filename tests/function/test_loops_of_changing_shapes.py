@@ -334,3 +334,32 @@ def test_errors() -> None:
     assert float(first(tf.constant(2))) == 1.0
     with pytest.raises(tf.errors.InvalidArgumentError, match="Trying to access element 0 in a list with 0 elements"):
         first(tf.constant(0))
+
+
+# -- loops over nothing ------------------------------------------------------------------------------------------------
+def _read_at(x, i):
+    return tf.gather_nd(x, [[i]])[0]
+
+
+def _elements_of(x, i):
+    return tf.TensorArray(tf.float32, tf.shape(x)[0], clear_after_read=False).unstack(x).read(i)
+
+
+@pytest.mark.parametrize("compiled", [None, True])
+@pytest.mark.parametrize("read", [_read_at, tf.gather, _elements_of])
+def test_a_loop_that_never_runs_may_read_an_empty_tensor(read, compiled):
+    @tf.function(jit_compile=compiled)
+    def total(x):
+        found = tf.zeros([2])
+        for i in tf.range(tf.shape(x)[0]):
+            found += read(x, i)
+        return found
+
+    assert total(tf.zeros([0, 2])).numpy().tolist() == [0.0, 0.0]
+    assert total(tf.ones([3, 2])).numpy().tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("call", [lambda f: f, tf.function])
+def test_an_empty_tensor_has_nothing_to_gather(call):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Requested more than 0 entries, but params is empty"):
+        call(lambda x: tf.gather_nd(x, [[0]]))(tf.zeros([0, 2]))

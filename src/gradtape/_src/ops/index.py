@@ -344,15 +344,23 @@ def checked_take(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> An
     return take(x, indices if found is indices.array else wrap(found), axis=axis, batch_dims=batch_dims)
 
 
+_NOTHING_TO_TAKE = Rule(
+    lambda xp, indices, **_: xp.ones(indices.shape[:-1], bool),
+    lambda indices, shape: errors.invalid_argument(
+        f"Requested more than 0 entries, but params is empty.  Params shape: {errors.brackets(shape)}", "GatherNd"
+    ),
+)
+"""Always refused, when it runs: a loop over an empty tensor does not."""
+
+
 def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
     """`gather_nd` after the check of its coordinates."""
     shape, wanted = x.array.shape, indices.array.shape
     if not shape:
         raise errors.invalid_argument("params must be at least a vector", "GatherNd")
     if is_known_shape((*shape, *wanted)) and 0 in shape and 0 not in wanted[:-1]:
-        raise errors.refused_value(
-            f"Requested more than 0 entries, but params is empty.  Params shape: {errors.brackets(shape)}", "GatherNd"
-        )
+        checked = verify(_NOTHING_TO_TAKE, indices.array, shape=tuple(shape))
+        return gather_nd(x, wrap(checked), batch_dims=batch_dims)
     found = checked_coordinates(indices.array, shape, "GatherNd", batch_dims)
     return gather_nd(x, indices if found is indices.array else wrap(found), batch_dims=batch_dims)
 

@@ -223,6 +223,8 @@ class TensorArray:
                     f"Operation expected a list with {len(self)} elements but got a list with {len(tensors)} elements."
                 )
             raise ValueError(f"Cannot unstack {len(tensors)} tensors into a TensorArray of static size {len(self)}")
+        if not tensors and self._infer_shape and current_graph() is not None:  # a loop that never runs reads it
+            self._element_shape = self._element_shape.merge_with(given.shape[1:])
         self._tensors = [self._accepted(t) for t in tensors]
         return self
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -317,7 +317,19 @@ def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
     """Known indices were checked before; XLA clips those that are out of range."""
     if not x.shape[axis]:  # a check of the indices refuses them, unless there are none
         return jnp.zeros((*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :]), x.dtype)
-    return _walked_together(partial(jnp.take, axis=axis - batch_dims, mode="clip"), batch_dims)(x, indices)
+    at = axis - batch_dims
+
+    def one(x: Array, indices: Array) -> Array:
+        if _has_no_element(x.shape[at : at + 1]):
+            return jnp.zeros((*x.shape[:at], *jnp.shape(indices), *x.shape[at + 1 :]), x.dtype)
+        return jnp.take(x, indices, axis=at, mode="clip")
+
+    return _walked_together(one, batch_dims)(jnp.asarray(x), jnp.asarray(indices))
+
+
+def _has_no_element(shape: Sequence[Any]) -> bool:
+    """Whether there is nothing to take, as in the body of a loop that runs 0 times: JAX traces that, too."""
+    return builtins.any(isinstance(n, int) and n == 0 for n in shape)
 
 
 @in_float32
@@ -335,6 +347,8 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     def one(x: Array, indices: Array) -> Array:
         if not indices.shape[-1]:  # coordinates of length 0 select the whole tensor
             return jnp.broadcast_to(x, (*indices.shape[:-1], *x.shape))
+        if _has_no_element(x.shape[: indices.shape[-1]]):
+            return jnp.zeros((*indices.shape[:-1], *x.shape[indices.shape[-1] :]), x.dtype)
         return x.at[coordinates(indices)].get(mode="clip")
 
     return _walked_together(one, batch_dims)(jnp.asarray(x), jnp.asarray(indices))
