@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import gradtape as tf
-from gradtape._src.arrays.dimension import Dimension, UnknownDimensionError, bounds, maximum, variable
+from gradtape._src.arrays.dimension import Dimension, UnknownDimensionError, bounds, maximum, root, variable
 
 A, B, LATE = variable("a"), variable("b"), variable("n", least=0)
 
@@ -89,3 +89,16 @@ def test_shapes_show_none():
     f = tf.function(lambda x: shown.append(x.shape.as_list()) or x, input_signature=[tf.TensorSpec([None, 2])])
     f(tf.ones([3, 2]))
     assert shown == [[None, 2]]
+
+
+def test_the_term_for_which_a_difference_is_0():
+    a, b, c, d = map(variable, "abcd")
+    assert root(4 * a - 4 * b * c) == ("a", b * c)
+    assert root(b * c * d - a * d) == ("a", b * c)
+    assert root(2 * a - 6 * b) == ("a", 3 * b)
+    assert root(3 * a * b - c * b) == ("c", 3 * a)
+    assert root(2 * a - 3 * b) is None  # neither is a whole number for all of the other
+    assert root(a * a - b * b) is None
+    assert root(a + b) is None  # sizes are at least 1
+    assert root(a * b - a) == ("b", 1)
+    assert root(a // 2 - b * (a % 2)) is None

@@ -9,6 +9,8 @@ import gradtape as tf
 
 rng = np.random.default_rng(7)
 
+I = tf.errors.InvalidArgumentError  # noqa: E741
+
 
 def normal(*shape):
     return tf.constant(rng.normal(size=shape).astype(np.float32))
@@ -474,3 +476,64 @@ def test_sizes_that_cannot_fit():
 
     with pytest.raises(ValueError, match="Incompatible shapes"):
         impossible(tf.ones([2]))
+
+
+# -- sizes that are terms in others ------------------------------------------------------------------------------------
+def split_like(x, example):
+    """The rows of x as the first two axes of an example: there are as many as it has places."""
+    return tf.reshape(x, tf.concat([tf.shape(example)[:2], tf.shape(x)[1:]], 0))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_size_that_is_a_product_of_others(known):
+    f = tf.function(split_like)
+    shapes = ((None, 2, 2), (None, 3)) if known else ((None, None, None), (None, None))
+    concrete = f.get_concrete_function(*map(tf.TensorSpec, shapes))
+    assert concrete.output_shapes.as_list() == ([None, 3, 2, 2] if known else [None] * 4)
+    for rows in (2, 4):
+        assert concrete(tf.ones([rows * 3, 2, 2]), tf.ones([rows, 3])).shape == [rows, 3, 2, 2]
+    x = tf.constant(np.arange(24.0, dtype=np.float32).reshape(6, 2, 2))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(concrete(x, tf.ones([2, 3])) ** 2)
+    np.testing.assert_allclose(tape.gradient(loss, x), 2 * x.numpy())
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_sizes_that_are_no_such_product_are_an_error_of_the_call():
+    concrete = tf.function(split_like).get_concrete_function(tf.TensorSpec([None, 2]), tf.TensorSpec([None, 3]))
+    with pytest.raises(I, match="Input to reshape is a tensor with 10 values, but the requested shape has 12"):
+        concrete(tf.ones([5, 2]), tf.ones([2, 3]))
+
+
+def test_the_number_of_rows_that_a_reshape_needs():
+    concrete = tf.function(lambda x: tf.reshape(x, [3, 4])).get_concrete_function(tf.TensorSpec([None, 2]))
+    (declared,), _ = concrete.structured_input_signature
+    assert declared.shape.as_list() == [None, 2]
+    assert concrete(tf.ones([6, 2])).shape == [3, 4]
+    with pytest.raises(I, match="8 values, but the requested shape has 12"):
+        concrete(tf.ones([4, 2]))
+
+
+def test_shapes_that_fit_for_no_size_of_the_unknown_dimensions_are_errors_of_the_trace():
+    f = tf.function(lambda x, y: x + y)
+    with pytest.raises(ValueError, match=r"Dimensions must be equal|Incompatible shapes"):
+        f.get_concrete_function(tf.TensorSpec([None, 2]), tf.TensorSpec([None, 3]))
+
+
+def test_what_fits_for_no_unknown_size_is_found_out_by_calls():
+    """As in TensorFlow, whose graph does not compare the number of elements of shapes that are not known."""
+
+    @tf.function
+    def doubled(x):
+        return tf.reshape(x, [2 * tf.shape(x)[0], tf.shape(x)[1]])
+
+    concrete = doubled.get_concrete_function(tf.TensorSpec([None, None]))
+    with pytest.raises(I, match="Input to reshape is a tensor with 6 values, but the requested shape has 12"):
+        concrete(tf.ones([2, 3]))
+
+
+def test_a_function_that_is_traced_for_each_size_shows_no_sizes_of_its_results():
+    concrete = tf.function(lambda x: tf.add_n(list(x)), autograph=False).get_concrete_function(tf.TensorSpec([None, 2]))
+    assert concrete.output_shapes.as_list() == [None]
+    assert concrete(tf.ones([3, 2])).numpy().tolist() == [3.0, 3.0]

@@ -158,6 +158,11 @@ class Dimension:
             total = product + total
         return total
 
+    def is_variable(self) -> bool:
+        """Whether it is one variable alone."""
+        ((monomial, count), *others) = self.terms.items()
+        return count == 1 and not others and len(monomial) == 1 and type(monomial[0]) is DimensionVariable
+
     def variables(self) -> Iterator[DimensionVariable]:
         """The variables in it, with repetitions."""
         for monomial in self.terms:
@@ -347,15 +352,37 @@ def collecting_unequal(differences: list[Dimension]) -> setting[list[Dimension] 
     return setting(_unequal, differences)
 
 
-def root(difference: Dimension) -> tuple[str, int] | None:
-    """The variable and its size for which a difference is 0, if the difference is linear in one variable."""
-    names = {variable.name for variable in difference.variables()}
-    if len(names) != 1:
-        return None
-    (name,) = names
+def root(difference: Dimension) -> tuple[str, Any] | None:
+    """The name of a variable in a difference, and the size for which it is 0: a number, or a term in the others.
+
+    None where there is none that is at least 1 for all sizes of the others.
+    """
+    variables = sorted(set(difference.variables()))
+    for name, _ in variables:
+        size = _number_for_zero(difference, name) if len(variables) == 1 else _term_for_zero(difference, name)
+        if size is not None and bounds(size)[0] >= 1:
+            return name, size
+    return None
+
+
+def _number_for_zero(difference: Dimension, name: str) -> int | None:
+    """The size of the only variable for which a difference is 0, where it is linear in it."""
     first, slope = (difference.evaluated({name: 1}), difference.evaluated({name: 2}) - difference.evaluated({name: 1}))
-    size = 1 - first // slope if slope else 0
-    return (name, size) if size >= 1 and difference.evaluated({name: size}) == 0 else None
+    size: int = 1 - first // slope if slope else 0
+    return size if difference.evaluated({name: size}) == 0 else None
+
+
+def _term_for_zero(difference: Dimension, name: str) -> Any:
+    """The size of a variable for which a difference is 0, where it is linear in it and can be divided by its factor."""
+    factor, rest = {}, {}
+    for monomial, count in difference.terms.items():
+        others = tuple([atom for atom in monomial if type(atom) is not DimensionVariable or atom.name != name])
+        if len(monomial) - len(others) > 1 or name in {other.name for other in Dimension({others: 1}).variables()}:
+            return None  # it is squared, or within a quotient
+        (rest if others == monomial else factor)[others] = -count if others == monomial else count
+    slope, term = _simplest(factor), _simplest(rest)
+    size, remainder = _divided(term, slope) if bounds(slope)[0] >= 0 else _divided(-term, -slope)
+    return size if type(remainder) is int and remainder == 0 else None
 
 
 def _undecided(statement: str) -> UnknownDimensionError:

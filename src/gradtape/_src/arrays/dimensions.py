@@ -45,6 +45,11 @@ def is_dimension(value: Any) -> bool:
     return type(value) in _kinds
 
 
+def is_variable(value: Any) -> bool:
+    """Whether this is a dimension without a number that is no sum, product or quotient of others."""
+    return type(value) is Dimension and value.is_variable()
+
+
 def is_known_shape(shape: Sequence[Any]) -> bool:
     """Whether every dimension is a number."""
     return not any(type(n) in _kinds for n in shape)

@@ -337,6 +337,14 @@ class ConcreteFunction:
         specs = [TensorSpec(next(shapes), leaf.dtype) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
         self._given = nest.pack_sequence_as(self._given, specs, expand_composites=True)
 
+    def forget_result_shapes(self) -> None:
+        """Show no sizes in its results: they are those of a trace for sizes that stand for unknown ones."""
+
+        def without_sizes(leaf: Any) -> Any:
+            return TensorSpec([None] * leaf.shape.rank, leaf.dtype, leaf.name) if type(leaf) is TensorSpec else leaf
+
+        self._structure = nest.map_structure(without_sizes, self._structure)
+
     @property
     def declared_shapes(self) -> list[TensorShape]:
         """The shapes that its signature shows."""

@@ -347,7 +347,9 @@ class Function:
             return self._made_tracer
 
     def trace(self, arguments: Arguments, known_shapes: bool = False) -> ConcreteFunction:
-        """The concrete function for a call; with `known_shapes`, one for exactly these shapes."""
+        """What runs a call; with `known_shapes` a function for the shapes of this call alone, where they were unknown
+        in a trace before.
+        """
         key, variable_args = arguments.key, arguments.variable_args
         with self._tracing:
             found = self._cache.find(key, variable_args)
@@ -358,7 +360,7 @@ class Function:
             if not (known_shapes or has_free_sizes) and (self._traces is not None or self._tracer.may_generalise):
                 concrete = self._polymorphic.find(arguments)
             if concrete is None:
-                concrete = self._tracer.trace_or_eager(arguments)
+                concrete = self._tracer.trace_or_eager(arguments, knows_shapes=not known_shapes)
             if not concrete.graph.transient:
                 self._cache.add(concrete, key, variable_args)
             return concrete

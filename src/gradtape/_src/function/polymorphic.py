@@ -17,14 +17,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gradtape._src.arrays.dimension import collecting_unequal, root
-from gradtape._src.arrays.dimensions import UnknownDimensionError, is_dimension, variable
+from gradtape._src.arrays.dimensions import UnknownDimensionError, evaluated, is_dimension, is_variable, sized, variable
 from gradtape._src.arrays.seeds import seeds
 from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.errors import InvalidArgumentError
 from gradtape._src.function.arguments import Arguments
 from gradtape._src.function.concrete import ConcreteFunction
-from gradtape._src.function.python_code import raising_module
-from gradtape._src.function.tracing import Tracer
+from gradtape._src.function.tracing import Tracer, may_fit
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
@@ -41,7 +40,7 @@ class ShapePolymorphicFunction(ConcreteFunction):
     """
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
-        """Whether arguments with these shapes fit: each variable has one size, and no size is 0."""
+        """Whether arguments of these shapes fit: one variable has one size, terms have theirs, and no size is 0."""
         if self.patterns is None:
             return False
         sizes: dict[Any, Any] = {}
@@ -51,7 +50,10 @@ class ShapePolymorphicFunction(ConcreteFunction):
             for n, size in zip(pattern, shape, strict=True):
                 if not (sizes.setdefault(n, size) == size and size != 0 if is_dimension(n) else n == size):
                     return False
-        return True
+        if all(map(is_variable, sizes)):
+            return True
+        named = {str(n): size for n, size in sizes.items() if is_variable(n)}
+        return all(evaluated(n, named) == size for n, size in sizes.items())
 
     def run(self, tensors: list[Tensor], variable_args: Sequence[Variable] = ()) -> Any:
         if self.takes([t.array.shape for t in tensors]):
@@ -144,15 +146,17 @@ class ShapePolymorphicTraces:
                 raise problems[0]
         if found is None:
             found = self._for_each_size(arguments)
-            found.declare_shapes(declared)
+            found.forget_result_shapes()
             if not found.graph.transient:
                 group.functions.append(found)
+        found.declare_shapes(declared)
         return found
 
     def _for_each_size(self, arguments: Arguments) -> ConcreteFunction:
         """A function that traces calls for each size, or runs them eagerly if the code does not fit sizes of 1."""
         try:
-            found: ConcreteFunction = self._tracer.trace_or_eager(arguments, ShapePolymorphicFunction)
+            tracer = self._tracer
+            found: ConcreteFunction = tracer.trace_or_eager(arguments, ShapePolymorphicFunction, knows_shapes=False)
         except InvalidArgumentError as error:
             return self._tracer.eager(arguments, error)
         return found
@@ -183,15 +187,15 @@ class ShapePolymorphicTraces:
             try:
                 function: ShapePolymorphicFunction = tracer.trace(arguments, patterns, ShapePolymorphicFunction)
             except (Exception, NeedsEagerError) as error:  # the trace for exactly these shapes will raise it
-                if tracer.signature.knows_ranks:
-                    tracer.never_fits = functools.partial(_fits_nothing, tracer, arguments, patterns)
+                if tracer.signature.knows_ranks or problems is not None:
+                    tracer.never_fits = functools.partial(_fits_nothing, tracer, arguments, patterns, error)
                 tracer.count = count
                 if not isinstance(error, NeedsEagerError) and is_interrupt(error):
                     raise
                 if problems is not None:
                     problems.append(error)
                 continue
-            function.patterns = patterns
+            function.patterns, tracer.never_fits = patterns, may_fit
             if not function.graph.transient:
                 group.functions.insert(0, function)
             return function
@@ -223,8 +227,9 @@ def candidates(tensors: Sequence[Tensor], declared: Sequence[TensorShape]) -> It
 def _narrowed(candidates: Iterator[Patterns], unequal: list[Any]) -> Iterator[Patterns]:
     """Patterns, and after each that cannot be traced, the same one with a size that the code needs.
 
-    `unequal` are differences of sizes that were not equal; the last one stopped the trace. If one size makes it 0, as
-    for an op on `x[:, :-1]` of unknown width and an array of length 6, no other size can be traced either.
+    `unequal` are the differences of sizes that were not equal: the last one stopped the trace. Where one size makes it
+    0, as for an op on `x[:, :-1]` of unknown width and an array of length 6, no other can be traced either. The size
+    may be a term: `tf.reshape(x, [n, m, 3])` needs n*m rows of an x with three columns.
     """
     for patterns in candidates:
         following: Patterns | None = patterns
@@ -235,9 +240,9 @@ def _narrowed(candidates: Iterator[Patterns], unequal: list[Any]) -> Iterator[Pa
             following = None if needed is None else _with_size(following, *needed)
 
 
-def _with_size(patterns: Patterns, name: str, size: int) -> Patterns | None:
-    """Replace a variable in patterns by a number; None if it does not occur in them."""
-    changed = [tuple([size if n == variable(name) else n for n in shape]) for shape in patterns]
+def _with_size(patterns: Patterns, name: str, size: Any) -> Patterns | None:
+    """Patterns with a number or a term in the place of a variable; None if it is not among them."""
+    changed = [sized(shape, ((name, size),)) for shape in patterns]
     return None if changed == patterns else changed
 
 
@@ -246,12 +251,18 @@ def _unknown(shapes: Sequence[tuple[int | None, ...]]) -> list[tuple[int, int]]:
     return [(i, axis) for i, shape in enumerate(shapes) for axis, n in enumerate(shape) if n is None]
 
 
-def _fits_nothing(tracer: Tracer, arguments: Arguments, patterns: Patterns, error: InvalidArgumentError) -> bool:
+def _fits_nothing(
+    tracer: Tracer, arguments: Arguments, patterns: Patterns, first: BaseException, error: InvalidArgumentError
+) -> bool:
     """Whether shapes are incompatible for all values of the unknown dimensions: then TensorFlow raises while tracing.
+
+    But not where the error of the trace with unknown dimensions, the `first`, is one that TensorFlow has in calls.
 
     An unknown dimension equals only itself, so the error of a trace with unknown ones does not tell. The sizes that
     might fit are those of the arguments, and the numbers in the message.
     """
+    if isinstance(first, InvalidArgumentError) and first.when_traced is None:
+        return False
     numbers = {int(word) for word in re.findall(r"\b\d{1,6}\b", error.message)}
     sizes = {n for tensor in arguments.tensors for n in tensor.array.shape}
     state = seeds.state()

@@ -63,7 +63,8 @@ class Tracer:
         self._never_eager = bool(jit_compile) or always_traced
         self.count = 0
         self.tracks_constants = False
-        self.never_fits: Callable[[errors.InvalidArgumentError], bool] = _fits
+        self.never_fits: Callable[[errors.InvalidArgumentError], bool] = may_fit
+        self._knows_shapes = signature.knows_shapes  # whether TensorFlow's trace would have the sizes of this one
         self._has_trace = False  # whether a trace has succeeded: until then variables may be created
         self._created: list[Any] = []  # variables that the first call created
 
@@ -77,13 +78,15 @@ class Tracer:
         """The function converted by AutoGraph."""
         return converted(self._python_function, self._autograph)
 
-    def trace_or_eager(self, arguments: Arguments, kind: Kind = ConcreteFunction) -> Any:
+    def trace_or_eager(self, arguments: Arguments, kind: Kind = ConcreteFunction, *, knows_shapes: bool = True) -> Any:
         """Trace the function; if the code needs eager execution, return a function that runs it eagerly.
 
-        A discarded trace has no effects: random number streams are restored, and the eager code finds the variables
-        that the trace has created.
+        A trace that is given up leaves nothing behind: random numbers go on where they were, variables that it created
+        are found by the code when it runs. Without `knows_shapes` it is for sizes that are unknown in TensorFlow's
+        trace: what does not fit there is an error of the call.
         """
         state = seeds.state()
+        self._knows_shapes = knows_shapes and self.signature.knows_shapes
         try:
             return self.trace(arguments, None, kind)
         except NeedsEagerError as error:
@@ -94,7 +97,8 @@ class Tracer:
                 raise as_graph_error(error) from None
             raise
         finally:
-            self.never_fits = _fits
+            self.never_fits = may_fit
+            self._knows_shapes = self.signature.knows_shapes
 
     def eager(self, arguments: Arguments, reason: Exception, beside_trace: bool = False) -> ConcreteFunction:
         """A function that runs the code eagerly for such arguments; raises the reason if that was excluded."""
@@ -161,7 +165,7 @@ class Tracer:
             leaves = _filled(arguments.leaves, inputs, graph)
             empty = shapes is None and self.may_generalise and any(0 in t.array.shape for t in tensors)
             given = nest.pack_sequence_as(arguments.given, leaves, expand_composites=True)
-            result = self._run_dynamic(graph, given, may_create, self.signature.knows_shapes and not empty)
+            result = self._run_dynamic(graph, given, may_create, self._knows_shapes and not empty)
             flat = nest.flatten(result, expand_composites=True)
             outputs = [leaf for leaf in flat if leaf is not None and not is_text(leaf)]
             for out in outputs:
@@ -209,7 +213,8 @@ class Tracer:
         return as_results(result, self._python_function)
 
 
-def _fits(error: errors.InvalidArgumentError) -> bool:
+def may_fit(error: errors.InvalidArgumentError) -> bool:
+    """False: there may be sizes that fit."""
     return False
 
 

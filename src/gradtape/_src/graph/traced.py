@@ -20,7 +20,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors, forks, processes
-from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, is_dimension
+from gradtape._src.arrays.dimensions import Sizes, UnknownDimensionError, is_variable
 from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, call, current_graph, tracing
 from gradtape._src.conversion import wrap
 from gradtape._src.core.primitive import Op
@@ -82,7 +82,7 @@ class Traced:
         self.unknown: dict[str, tuple[int, int]] = {}  # the input and axis with the size of each unknown dimension
         if graph.polymorphic and graph.outer is None and graph.primal is None:
             for i, symbol in enumerate(self.symbols):
-                self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_dimension(n)})
+                self.unknown.update({str(n): (i, axis) for axis, n in enumerate(symbol.shape) if is_variable(n)})
         self.derivatives: dict[tuple[tuple[int, ...], Modes, int | None], Derivative] = {}
         self._building = forks.rlock()
 

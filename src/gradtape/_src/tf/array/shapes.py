@@ -222,15 +222,20 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
                 "Reshape",
             )
         wanted = tuple(have // known if n == -1 else n for n in wanted)
-    elif (count := _math.prod(wanted)) != have and not _may_be_equal(count, have) and not _is_collected(count - have):
-        raise errors.invalid_argument(
-            f"Input to reshape is a tensor with {have} values, but the requested shape has {_math.prod(wanted)}",
-            "Reshape",
-        )
+    elif (count := _math.prod(wanted)) != have and not (
+        _may_be_equal(count, have) or _is_collected(count - have) or is_same(count, have)
+    ):
+        raise _not_so_many(have, count)
     if type(x.array) is Symbolic and _is_collected(_math.prod(wanted) - _math.prod(x.array.shape)):
         return _reshaped_in_graph(x, shape)
     result: Tensor = array.reshape(x, shape=wanted)
     return result
+
+
+def _not_so_many(have: Any, count: Any) -> Exception:
+    """The error for another number of elements: while a function is traced TensorFlow compares known ones only."""
+    refused = errors.refused_value if is_dimension(count) or is_dimension(have) else errors.invalid_argument
+    return refused(f"Input to reshape is a tensor with {have} values, but the requested shape has {count}", "Reshape")
 
 
 def _has_shape(x: Tensor, wanted: Sequence[int]) -> bool:
