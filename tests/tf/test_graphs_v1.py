@@ -114,3 +114,58 @@ def test_an_interactive_session_without_a_graph_leaves_eager_code_eager():
     assert tf.constant(2.0).eval() == 2.0
     session.close()
     assert tf.executing_eagerly()
+
+
+# -- shapes that depend on values --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "vector", "value", "expected"),
+    [
+        ("transpose", [1, 0], None, None),
+        ("transpose", [1, 0], [2, 3], [None, None]),
+        ("transpose", [1, 0], [None, 3], [None, None]),
+        ("tile", [1, 2], [2, 3], [None, None]),
+        ("reshape", [3, 2], None, None),
+        ("reshape", [6], [2, 3], None),
+        ("reshape", [1, 6, 1], [None, 3], None),
+        ("broadcast_to", [4, 2, 3], [2, 3], None),
+    ],
+)
+def test_a_vector_of_unknown_length_that_decides_a_shape(name, vector, value, expected):
+    with tf.Graph().as_default(), v1.Session() as session:
+        x, wanted = v1.placeholder(tf.float32, value), v1.placeholder(tf.int32)
+        y = getattr(tf, name)(x, wanted)
+        assert y.dtype is tf.float32
+        assert y.shape.rank is None if expected is None else y.shape.as_list() == expected
+        data = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+        found = session.run(y, {x: data, wanted: vector})
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(y, {x: data, wanted: [7, 7, -3]})
+    np.testing.assert_array_equal(found, getattr(tf, name)(data, vector))
+
+
+def test_a_vector_of_known_length_that_decides_a_shape():
+    with tf.Graph().as_default(), v1.Session() as session:
+        x, order = v1.placeholder(tf.float32, [2, 3]), v1.placeholder(tf.int32, [2])
+        y = tf.transpose(x, order)
+        assert y.shape.as_list() == [None, None]
+        assert session.run(y, {x: np.ones((2, 3)), order: [1, 0]}).shape == (3, 2)
+        with pytest.raises(ValueError, match="transpose expects a vector of size 2"):
+            tf.transpose(x, v1.placeholder(tf.int32, [3]))
+        assert tf.broadcast_to(x, v1.placeholder(tf.int32, [3])).shape.rank == 3
+
+
+def test_the_number_of_results_is_not_guessed_from_zeros():
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.int32, [None])
+        left = v1.setdiff1d(x, [1, 2])
+        assert [t.shape.as_list() for t in left] == [[None], [None]]
+        out, idx = session.run(left, {x: [3, 1, 4, 2, 3]})
+        assert out.tolist() == [3, 4, 3]
+        assert idx.tolist() == [0, 2, 4]
+
+
+def test_setdiff1d_in_functions():
+    out, idx = tf.function(lambda x, y: v1.setdiff1d(x, y, tf.int64))([5, 1, 2, 3, 1], [2, 5])
+    assert out.numpy().tolist() == [1, 3, 1]
+    assert idx.dtype is tf.int64
+    assert idx.numpy().tolist() == [1, 3, 4]

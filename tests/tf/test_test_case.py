@@ -143,6 +143,22 @@ def test_sessions_of_eager_code(case):
             session.run(tf.constant(1.0), feed_dict={"x": 1})
 
 
+def test_sessions_inside_of_a_graph(case):
+    v1 = tf.compat.v1
+    with v1.Graph().as_default() as graph:
+        x = v1.placeholder(tf.float32)
+        for open_session in (case.session, case.cached_session):
+            with open_session() as session:
+                assert session.graph is graph
+                assert session.run(x * 2.0, feed_dict={x: 3.0}) == 6.0
+                assert case.evaluate(tf.constant(4.0)) == 4.0
+        with v1.Session() as outer, case.cached_session() as session:
+            assert session is outer
+        assert case.evaluate([tf.constant(1.0), tf.constant(2.0)]) == [1.0, 2.0]
+    with case.session(graph=graph) as session:
+        assert session.run(x, feed_dict={x: 1.0}) == 1.0
+
+
 def test_main_runs_tests_and_benchmarks(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy import ndarray
 
 from gradtape._src import errors, nest
+from gradtape._src.arrays.symbolic import default_graph
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.interrupts import contextmanager, float_errors_ignored
@@ -118,6 +119,19 @@ class _EagerSession:
     graph = None
 
 
+def _session_of(graph: Any) -> Any:
+    """A session of a graph, which is the default one inside of it; eager code has one that runs nothing."""
+    from gradtape._src.tf.v1.graphs.graph import default_session
+    from gradtape._src.tf.v1.graphs.session import Session
+
+    if graph is None and default_graph() is None:
+        return contextlib.nullcontext(_EagerSession())
+    found = default_session()
+    if found is not None and graph in (None, found.graph):
+        return contextlib.nullcontext(found)
+    return Session(graph=graph)
+
+
 class TestCase(Assertions):
     """Python's `unittest.TestCase` with TensorFlow's assertions. Each test starts with the same random seeds.
 
@@ -187,15 +201,24 @@ class TestCase(Assertions):
 
     # -- running -----------------------------------------------------------------------------------------------------
     def evaluate(self, tensors: Any) -> Any:
-        """Convert tensors, or a structure of them, to NumPy arrays. Functions are called."""
-        return evaluated(tensors)
+        """Convert tensors, or a structure of them, to NumPy arrays. Functions are called. Tensors of a graph are
+        computed by the session around it.
+        """
+        if default_graph() is None:
+            return evaluated(tensors)
+        with _session_of(None) as session:
+            return session.run(tensors)
 
     @contextmanager
     def session(
         self, graph: Any = None, config: Any = None, use_gpu: bool = True, force_gpu: bool = False
     ) -> Iterator[Any]:
-        """Open a `with` block for code that expects a session; `run` returns the values of tensors."""
-        yield _EagerSession()
+        """Open a `with` block for code that expects a session; `run` returns the values of tensors.
+
+        Inside of `graph.as_default()` it is a session of the graph.
+        """
+        with _session_of(graph) as session:
+            yield session
 
     @contextmanager
     def cached_session(
@@ -207,7 +230,8 @@ class TestCase(Assertions):
         ...     session.run(tf.constant(3)).item()
         3
         """
-        yield _EagerSession()
+        with _session_of(graph) as session:
+            yield session
 
     def test_session(self, *args: Any, **kwargs: Any) -> Any:
         """Open a session: the older name of `session`, which looks like a test but is not one."""

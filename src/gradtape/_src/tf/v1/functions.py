@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape._src.arrays.symbolic import Symbolic
 from gradtape._src.conversion import convert, operand, wrap
 from gradtape._src.dtypes import as_dtype
 from gradtape._src.indexed_slices import IndexedSlices
@@ -241,7 +242,12 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = "int32", name: str | None = Non
     [1, 3]
     """
     one = convert(x)
-    values, others = np.asarray(one.array), np.asarray(convert(y, one.dtype).array)
+    other = convert(y, one.dtype)
+    if type(one.array) is Symbolic or type(other.array) is Symbolic:
+        found = math.reduce_any(math.equal(array.expand_dims(one, 1), other), 1)
+        left = array.squeeze(array.where(math.logical_not(found)), 1)
+        return ListDiff(array.gather(one, left), cast(left, index_dtype))
+    values, others = np.asarray(one.array), np.asarray(other.array)
     places = np.flatnonzero(~np.isin(values, others))
     return ListDiff(wrap(values[places]), wrap(places.astype(as_dtype(index_dtype).numpy_dtype)))
 

@@ -1,8 +1,8 @@
 """Infer the results of an operation when it is added to a graph: structure, dtypes, shapes.
 
-The function of the operation runs once on symbolic arrays. If the rank of a tensor is unknown, it runs for several
-ranks, and the common properties of the results are known. A function that needs eager execution runs on zeros, with two
-sizes for each unknown one.
+The function of the operation runs once on symbolic arrays. A tensor of unknown rank has none: then it runs for each of
+a few ranks, and what the results have in common is known. A function that only eager execution can run gets zeros and
+other numbers, of two sizes where the size is unknown.
 """
 
 from __future__ import annotations
@@ -67,16 +67,20 @@ class _Symbols(Mode):
 
 
 class _Examples(Mode):
-    """Zeros with certain sizes."""
+    """Zeros of some size or, with `start`, the numbers from there: other values may have results of other shapes, and
+    zeros are no permutation.
+    """
 
-    def __init__(self, size: int, rank: int | None) -> None:
-        self._size, self._rank = size, rank
+    def __init__(self, size: int, rank: int | None, start: int | None) -> None:
+        self._size, self._rank, self._start = size, rank, start
 
     def _zeros(self, shape: TensorShape, dtype: Any) -> Tensor:
         sizes = [None] * (self._rank or 0) if shape.rank is None else shape.as_list()
         array = np.zeros([self._size if n is None else n for n in sizes], dtype.numpy_dtype)
         if array.dtype.kind == "O":
             array[...] = b"1"
+        elif self._start is not None and array.dtype.kind in "iuf":
+            array[...] = np.arange(self._start, self._start + array.size).reshape(array.shape)
         return wrap(array)
 
     def tensor(self, tensor: GraphTensor) -> Tensor:
@@ -112,6 +116,8 @@ Results = tuple[Any, list[Tensor], list[TensorShape]]
 
 def inferred(op: Operation) -> Results:
     """The results of an operation."""
+    if (ranked := _ranked(op)) is not None:
+        return ranked
     values = [value for value in op.inputs if isinstance(value, GraphTensor)]
     if all(value.symbol is not None for value in values):
         try:
@@ -119,6 +125,29 @@ def inferred(op: Operation) -> Results:
         except UnknownRankError:
             pass
     return _common(op)
+
+
+_SHAPED_BY = {"reshape": "values", "broadcast_to": "values", "tile": "axes", "transpose": "axes"}
+"""Functions of a tensor and a vector, and what the vector has a number for: each axis of the result, or of both."""
+
+
+def _ranked(op: Operation) -> Results | None:
+    """The result of a function of which only the rank is known, if at all, since a vector has the sizes or the order of
+    its axes; None for others.
+    """
+    kind = _SHAPED_BY.get(op.function.__name__)
+    if kind is None or len(op.args) < 2 or not isinstance(op.args[1], GraphTensor):
+        return None
+    x, vector = op.args[0], op.args[1].shape
+    length = vector[0] if vector.rank == 1 else None
+    if not isinstance(x, GraphTensor) or (length is not None and op.function.__name__ in ("reshape", "tile")):
+        return None
+    have = x.shape.rank
+    if vector.rank not in (None, 1) or (kind == "axes" and None not in (have, length) and have != length):
+        return None  # an error, which the function raises
+    rank = length if kind == "values" or have is None else have
+    like = wrap(np.zeros((), x.dtype.numpy_dtype))
+    return like, [like], [TensorShape(None if rank is None else [None] * rank)]
 
 
 def _once(op: Operation, rank: int | None) -> Results:
@@ -143,19 +172,33 @@ def _sizes(op: Operation) -> list[int]:
 
 
 def _by_examples(op: Operation, rank: int | None, sizes: Sequence[int], failure: BaseException) -> Results:
-    """The results of the function for zeros, in all sizes that it accepts."""
-    found = []
-    for size in sizes:
-        try:
-            found.append(_eager(op, size, rank))
-        except Exception as error:
-            if is_interrupt(error):
-                raise
+    """What the function returns for examples, in each of the sizes that it takes; only the ranks if it does not take
+    zeros.
+    """
+    found = list(_examples(op, rank, sizes, None))
+    counted = [example for start in (0, 1) for example in _examples(op, rank, sizes, start)]
+    if not found:
+        counted = [(result, tensors, [_any_sizes(shape) for shape in shapes]) for result, tensors, shapes in counted]
+    found += [example for example in counted if not found or len(example[1]) == len(found[0][1])]
     if not found:
         if isinstance(failure, UnknownDimensionError):
             raise ValueError(f"Shapes are not compatible in '{op.function.__name__}': {failure}")
         raise failure.reason if isinstance(failure, NeedsEagerError) else failure
     return found[0][0], found[0][1], _merged([shapes for _, _, shapes in found])
+
+
+def _examples(op: Operation, rank: int | None, sizes: Sequence[int], start: int | None) -> Iterator[Results]:
+    """What the function returns in each of the sizes that it takes."""
+    for size in sizes:
+        try:
+            yield _eager(op, size, rank, start)
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+
+
+def _any_sizes(shape: TensorShape) -> TensorShape:
+    return TensorShape(None if shape.rank is None else [None] * shape.rank)
 
 
 def _common(op: Operation) -> Results:
@@ -182,9 +225,9 @@ def _symbolic(op: Operation, rank: int | None) -> Results:
         return _called(op, _Symbols(op.graph, rank))
 
 
-def _eager(op: Operation, size: int, rank: int | None) -> Results:
+def _eager(op: Operation, size: int, rank: int | None, start: int | None) -> Results:
     with tracing(None), use_recorders(()), graph_errors():
-        return _called(op, _Examples(size, rank))
+        return _called(op, _Examples(size, rank, start))
 
 
 def _called(op: Operation, mode: Mode) -> Results:
