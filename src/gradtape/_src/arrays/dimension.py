@@ -374,7 +374,8 @@ def _number_for_zero(difference: Dimension, name: str) -> int | None:
 
 def _term_for_zero(difference: Dimension, name: str) -> Any:
     """The size of a variable for which a difference is 0, where it is linear in it and can be divided by its factor."""
-    factor, rest = {}, {}
+    factor: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
     for monomial, count in difference.terms.items():
         others = tuple([atom for atom in monomial if type(atom) is not DimensionVariable or atom.name != name])
         if len(monomial) - len(others) > 1 or name in {other.name for other in Dimension({others: 1}).variables()}:

@@ -341,7 +341,7 @@ class ConcreteFunction:
         """Show no sizes in its results: they are those of a trace for sizes that stand for unknown ones."""
 
         def without_sizes(leaf: Any) -> Any:
-            return TensorSpec([None] * leaf.shape.rank, leaf.dtype, leaf.name) if type(leaf) is TensorSpec else leaf
+            return TensorSpec([None] * len(leaf.shape), leaf.dtype, leaf.name) if type(leaf) is TensorSpec else leaf
 
         self._structure = nest.map_structure(without_sizes, self._structure)
 
