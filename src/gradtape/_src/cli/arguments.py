@@ -1,4 +1,4 @@
-"""Reading a command's arguments: argparse, with the manners of `gradtape`."""
+"""Argument parsing of the commands: argparse, with gradtape's help and error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Parser", "positive"]
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Paragraphs are filled to the width; those with indented lines (examples, lists) stay as they are."""
+    """Fills paragraphs to the width; those with indented lines (examples, lists) are unchanged."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = text.strip().split("\n\n")
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """A mistake in the arguments."""
+        """Report invalid arguments."""
         raise UsageError(f"{message}; try `{self.prog} --help`")
 
 

@@ -1,8 +1,7 @@
-"""`gradtape bench`: the benchmarks, with bars, against the peers that are installed.
+"""`gradtape bench`: run the benchmarks, with bars, and compare with other libraries that are installed.
 
-The programs are those of the folder benchmarks/, in one place for everybody: beside the sources in a working copy, and
-packed into the wheel (below `gradtape/commands/packed`) for those who have only that. This module finds them and shows
-what they measure.
+The programs are those of the folder benchmarks/: next to the sources in a working copy, and packed into the wheel
+(below `gradtape/commands/packed`) for all other users. This module finds and runs them, and shows their results.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def folder() -> Path:
 
 
 def _benchmarks() -> Any:
-    """The package `benchmarks`, and not another one of that name."""
+    """The package `benchmarks`, and not another one with that name."""
     home = str(folder())
     sys.path.insert(0, home)
     try:
@@ -70,7 +69,7 @@ def _benchmarks() -> Any:
 
 
 def _introduce(versions: dict[str, str], absent: list[str], printer: Printer) -> None:
-    """Say what is measured, where, and in which unit."""
+    """Print what is measured, where, and in which unit."""
     printer.paragraph(", ".join(f"{module} {version}" for module, version in versions.items()))
     printer.paragraph(f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores")
     if absent:
@@ -104,7 +103,7 @@ def _measure(benchmarks: Any, options: Any, works: list[str], printer: Printer) 
             times = benchmarks.race.race(
                 work, columns, options.rounds, options.seconds, lambda name, work=work: progress.step(f"{work}: {name}")
             )
-            progress.done = done * len(columns) * (options.rounds + 1)  # a library may have had no program for it
+            progress.done = done * len(columns) * (options.rounds + 1)  # some libraries have no program for it
             progress.clear()
             report["times"][work] = times
             if show:
@@ -123,7 +122,7 @@ def _measure(benchmarks: Any, options: Any, works: list[str], printer: Printer) 
 
 
 def _bars(work: str, what: str, times: dict[str, float], printer: Printer) -> None:
-    """The times of one workload, the fastest first: a bar, milliseconds, and how many times gradtape's time that is."""
+    """The times of one workload, fastest first: a bar, milliseconds, and the ratio to gradtape's time."""
     printer.line()
     printer.paragraph(f"{printer.style(work, 'bold')}  {what}", hanging=" " * (len(work) + 2))
     if not times:
@@ -163,7 +162,7 @@ def _budgets(verdicts: list[dict[str, Any]], printer: Printer) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """The command; the exit code."""
+    """Run the command; return the exit code."""
     benchmarks = _benchmarks()
     extras = {"import": "time of `import gradtape` after `import numpy`", "memory": "what a tape keeps in memory"}
     works = {**benchmarks.workloads.WORKS, **extras}

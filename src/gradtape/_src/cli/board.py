@@ -36,11 +36,11 @@ examples:
   gradtape board logs --open           also opens it in the browser"""
 
 _KINDS = {"scalars": "scalars", "histograms": "histograms", "images": "images", "text": "texts", "audio": "audio"}
-"""Plugin of TensorBoard's -> the part of the page."""
+"""The parts of the page for TensorBoard's plugins."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page, and say where."""
+    """Write the page, and print its path."""
     parser = Parser("board", DESCRIPTION, EPILOG)
     parser.add_argument(
         "logdir", metavar="LOGDIR", help="the directory with event files, or with subdirectories that have them"
@@ -79,7 +79,7 @@ def page(data: dict[str, Any], title: str) -> str:
 
 
 def collect(logdir: str, steps: int = 10) -> dict[str, Any]:
-    """What the page shows: see the head of board.html. Of images, texts and sounds so many steps, evenly chosen."""
+    """The data of the page: see the head of board.html. At most `steps` images, texts and sounds, evenly chosen."""
     data: dict[str, Any] = {"runs": [], **{kind: {} for kind in _KINDS.values()}}
     for folder, _, names in sorted(os.walk(logdir)):
         if any("tfevents" in name for name in names):
@@ -96,7 +96,7 @@ _Point = tuple[int, float, Any]
 
 
 def _points(folder: str) -> dict[tuple[str, str], list[_Point]]:
-    """(part, tag) -> step, time and value of each summary, in the order of steps."""
+    """The step, time and value of each summary, sorted by step, by (part, tag)."""
     found: dict[tuple[str, str], list[_Point]] = {}
     plugins: dict[str, str] = {}
     start: float | None = None
@@ -127,7 +127,7 @@ def _plugin(value: Record) -> str:
 
 
 def _content(value: Record) -> Any:
-    """The numbers, bytes or texts of a value; None if they cannot be read."""
+    """The numbers, bytes or strings of a value; None if they cannot be read."""
     kind = value.WhichOneof("value")
     if kind == "simple_value":
         return float(value.simple_value)
@@ -148,7 +148,7 @@ def _content(value: Record) -> Any:
 
 
 # -- parts of the page -----------------------------------------------------------------------------------------------
-_MOST = 2000  # points of a curve: more than the pixels it has
+_MOST = 2000  # points of a curve: it has fewer pixels
 
 
 def _finite(value: float) -> float | None:
@@ -171,7 +171,7 @@ def _histogram(points: list[_Point], steps: int) -> list[Any]:
 
 
 def _chosen(count: int, most: int) -> list[int]:
-    """So many places of a list at most, evenly chosen, the first and the last among them."""
+    """At most `most` positions of a list, evenly chosen, including the first and the last."""
     kept = min(count, most)
     return [round(i * (count - 1) / max(1, kept - 1)) for i in range(kept)]
 

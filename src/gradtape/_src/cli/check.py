@@ -1,4 +1,4 @@
-"""`gradtape check`: which names of TensorFlow a code base uses, and which of them gradtape has."""
+"""`gradtape check`: find the names of TensorFlow that a code base uses, and which of them gradtape has."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MODEL_FILE = "saved_model.pb"
 
 
 class Place(NamedTuple):
-    """Where a name is used."""
+    """A place where a name is used."""
 
     file: str
     line: int | None
@@ -58,7 +58,7 @@ class Place(NamedTuple):
 
 @dataclass
 class NameEntry:
-    """A name with one verdict, and the places where it is used so."""
+    """A name with a verdict, and the places where it is used like that."""
 
     name: str
     status: str
@@ -68,19 +68,19 @@ class NameEntry:
 
 @dataclass
 class CheckReport:
-    """What was found in a code base."""
+    """The names that were found in a code base."""
 
     files: int
     entries: list[NameEntry]
     unreadable: list[tuple[Place, str]]
 
     def of(self, status: str) -> list[NameEntry]:
-        """The entries of a status; a name that has a note or is missing somewhere is not listed as supported."""
+        """The entries with a status; a name with a note, or missing in one place, is not listed as supported."""
         noted = {entry.name for entry in self.entries if entry.status != SUPPORTED}
         return [e for e in self.entries if e.status == status and (status != SUPPORTED or e.name not in noted)]
 
     def count(self, status: str) -> int:
-        """How many names have this status."""
+        """The number of names with this status."""
         return len({entry.name for entry in self.of(status)})
 
 
@@ -111,7 +111,7 @@ def check(paths: list[str]) -> CheckReport:
 
 
 def _files(path: str) -> Iterator[str]:
-    """The files of a path: itself, or all Python files and notebooks of a folder but those of environments."""
+    """The files of a path: itself, or all Python files and notebooks of a folder, except in environments."""
     if os.path.isfile(path):
         yield os.path.normpath(path)
         return
@@ -133,7 +133,7 @@ def _read(file: str) -> tuple[list[Use], list[Trouble]]:
     return read_notebook(source) if file.endswith(".ipynb") else read_source(source)
 
 
-# -- showing -----------------------------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------------------
 def _as_json(report: CheckReport, shown: tuple[str, ...]) -> dict[str, Any]:
     return {
         "gradtape": __version__,
@@ -164,7 +164,7 @@ def _show(report: CheckReport, shown: tuple[str, ...], every_place: bool, printe
         rows = [row for entry in entries for row in _rows(entry, every_place)]
         if printer.has_room(rows):
             printer.table(rows, ("", "cyan", "dim"))
-        else:  # too narrow for three columns: a heading for each reason
+        else:  # too narrow for three columns: use a heading for each reason
             for why in dict.fromkeys(entry.why for entry in entries):
                 if why:
                     printer.paragraph(why, indent="  ")
@@ -199,7 +199,7 @@ def _plural(count: int, what: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """The command; the exit code."""
+    """Run the command; return the exit code."""
     parser = Parser("check", DESCRIPTION, EPILOG)
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a Python file, a notebook (.ipynb) or a directory")
     parser.add_argument("--only", choices=_ORDER, action="append", help="show only these names (can be repeated)")
@@ -211,7 +211,7 @@ def main(arguments: list[str]) -> int:
     if models and len(models) < len(options.paths):
         parser.error("check SavedModels and code separately")
     if models:
-        from gradtape._src.cli.check_model import check_models  # brings in what reads and runs graphs
+        from gradtape._src.cli.check_model import check_models  # imports what reads and runs graphs
 
         return check_models(models, options.json, Printer())
     shown = tuple(status for status in _ORDER if not options.only or status in options.only)

@@ -1,4 +1,4 @@
-"""`gradtape check MODEL_DIR`: what a SavedModel has, and which of its ops gradtape lacks. Nothing of it runs."""
+"""`gradtape check MODEL_DIR`: the content of a SavedModel, and the ops that gradtape lacks. Runs no op of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["check_models"]
 
 
 class Missing(NamedTuple):
-    """An op that gradtape lacks: its signature, how many nodes have it, and one of them."""
+    """An op that gradtape lacks: its signature, the number of its nodes, and one of them."""
 
     op: str
     signature: str
@@ -41,7 +41,7 @@ class Missing(NamedTuple):
 
 
 class ModelReport(NamedTuple):
-    """What was found in a SavedModel."""
+    """The content of a SavedModel."""
 
     path: str
     version: str
@@ -54,7 +54,7 @@ class ModelReport(NamedTuple):
 
 
 def check_models(paths: Sequence[str], as_json: bool, printer: Printer) -> int:
-    """Print what SavedModels need; the exit code says whether something is missing."""
+    """Print what SavedModels need; the exit code tells whether something is missing."""
     reports = [_report(path) for path in paths]
     if as_json:
         print(json.dumps([{**r._asdict(), "missing": [m._asdict() for m in r.missing]} for r in reports], indent=2))
@@ -87,7 +87,7 @@ def _report(path: str) -> ModelReport:
 
 
 def _is_there(node: Node) -> bool:
-    """Whether gradtape can run a node; programs of StableHLO it runs if it has saved them."""
+    """Whether gradtape can run a node; it runs StableHLO programs that it has saved itself."""
     if node.op == "XlaCallModule" and ATTR not in node.attrs and node.name != "backward":
         return False
     return node.op in ("Const", "XlaCallModule") or raw_op(node.op) is not None
@@ -118,7 +118,7 @@ def _callees(node: Node) -> Iterator[str]:
 
 
 def _signatures(meta: MetaGraph) -> dict[str, tuple[dict[str, str], dict[str, str]]]:
-    """By name, the inputs and outputs of the signatures in words."""
+    """The inputs and outputs of the signatures as text, by name."""
     found = {}
     for owner in meta.objects:
         if owner.kind == "user_object" and text(owner.message, 1) == "signature_map":

@@ -1,4 +1,4 @@
-"""`gradtape export`: a model in another form: StableHLO, a SavedModel, ONNX, or NumPy code without dependencies."""
+"""`gradtape export`: convert a model to StableHLO, a SavedModel, ONNX, or NumPy code without dependencies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ examples:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write a model in another form."""
+    """Convert a model; return the exit code."""
     parser = Parser("export", DESCRIPTION, EPILOG)
     parser.add_argument("model", metavar="MODEL", help="a SavedModel, or a .keras or .h5 file")
     parser.add_argument("--to", required=True, choices=[*_WRITERS], help="the format to write")
@@ -67,7 +67,7 @@ def _bytes(path: str) -> int:
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 class _Source(NamedTuple):
-    """A model that was read: its function of named inputs, and what holds its variables."""
+    """A model that was read: its function of named inputs, and the object with its variables."""
 
     name: str
     call: Callable[..., Any]
@@ -119,7 +119,7 @@ def _read_keras(path: str, name: str) -> _Source:
 
 
 def traced(source: _Source) -> ExportedModel:
-    """A model as one program over NumPy's and XLA's functions."""
+    """A model as one program over the functions of NumPy or XLA."""
     if getattr(source.call, "has_stored_programs", False):
         raise NotImplementedError(
             "gradtape saved it as StableHLO, which cannot be converted further. Export the .keras file, or a "
@@ -146,7 +146,7 @@ def traced(source: _Source) -> ExportedModel:
 
 
 def _named(variables: Sequence[Variable]) -> dict[str, Variable]:
-    """Variables by their names, which are made different where they are not."""
+    """Variables by name; equal names are made unique."""
     found: dict[str, Variable] = {}
     for variable in variables:
         name = stem = variable.name.removesuffix(":0").replace("/", ".")
@@ -214,7 +214,7 @@ def _file(folder: str, name: str, data: bytes) -> None:
 
 
 def _text_of(module: bytes) -> str:
-    """StableHLO as text, from its portable form."""
+    """Convert StableHLO from its portable form to text."""
     from jax._src.interpreters import mlir
     from jax._src.lib import _jax  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""A model as Python code that needs NumPy alone: the program of the graph executor, with its kernels written out."""
+"""Export a model as Python code that needs only NumPy: the graph executor's program, including its kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["source_of", "write"]
 
 
 def write(model: ExportedModel, output: str) -> None:
-    """Write the code and, beside it, the weights."""
+    """Write the code, and the weights next to it."""
     stem = output.removesuffix(".py")
     weights: dict[str, Any] = dict(model.weights().values())
     weights = {name: np.asarray(v, np.float32) if is_bfloat16(v.dtype) else v for name, v in weights.items()}
@@ -30,7 +30,7 @@ def write(model: ExportedModel, output: str) -> None:
 
 
 def source_of(model: ExportedModel, weights: str) -> str:
-    """The text of the module."""
+    """The source of the module."""
     writer = _Writer()
     names = {key: f"w[{name!r}]" for key, (name, _) in model.weights().items()}
     inputs = model.input_symbols()
@@ -78,7 +78,7 @@ def _identifier(name: str) -> str:
 
 
 def _sizes(inputs: dict[str, Symbolic]) -> dict[str, tuple[str, int]]:
-    """Of which input and axis each unknown dimension is the size."""
+    """The input and axis whose size each unknown dimension is."""
     found: dict[str, tuple[str, int]] = {}
     for name, symbol in inputs.items():
         for axis, n in enumerate(symbol.shape):
@@ -88,7 +88,7 @@ def _sizes(inputs: dict[str, Symbolic]) -> dict[str, tuple[str, int]]:
 
 
 def _dtype(dtype: Any) -> str:
-    """The name of a dtype; numbers of bfloat16, which NumPy lacks, are stored as float32."""
+    """The name of a dtype; bfloat16, which NumPy lacks, is stored as float32."""
     name = "float32" if is_bfloat16(dtype) else np.dtype(dtype).name
     if name not in np.sctypeDict:
         raise NotImplementedError(f"NumPy does not have {name}")
@@ -104,7 +104,7 @@ class _Writer:
         self._count = 0
 
     def helpers(self) -> list[str]:
-        """The kernels that the statements call, and what these call."""
+        """The kernels that the statements call, and those that these call."""
         wanted = set(self._used)
         while True:
             more = {h for h in _HELPERS for name in wanted if re.search(rf"\b{h}\(", _HELPERS[name])} | wanted
@@ -113,7 +113,7 @@ class _Writer:
             wanted = more
 
     def body(self, program: Program, names: dict[int, str]) -> list[str]:
-        """The statements of a program, for values by the ids of their symbols."""
+        """The statements of a program; `names` has values by the ids of their symbols."""
         lines = []
         for node in program.nodes:
             for out in node.outputs:
@@ -188,7 +188,7 @@ class _Writer:
 
 
 def _text(value: Any) -> str:
-    """A static argument as an expression: sizes may be names of dimensions."""
+    """A static argument as an expression, in which sizes may be names of dimensions."""
     if isinstance(value, (tuple, list)):
         return f"({''.join(f'{_text(v)}, ' for v in value)})"
     if isinstance(value, slice):
@@ -206,7 +206,7 @@ Expression = Callable[[Sequence[str], dict[str, Any], Node], str]
 
 
 def _plain(form: str) -> Expression:
-    """`{0}`, `{1}` are arguments, `{name}` static ones."""
+    """An expression: `{0}`, `{1}` are arguments, `{name}` static ones."""
     return lambda a, k, node: form.format(*a, **{key: _text(value) for key, value in k.items()})
 
 
@@ -363,4 +363,4 @@ _HELPERS = {
             return (*carry, *[np.stack(part) for part in zip(*stacked)])
     """,
 }
-"""Kernels by name, as text."""
+"""The source of kernels, by name."""

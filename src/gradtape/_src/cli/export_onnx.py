@@ -1,4 +1,4 @@
-"""A model as ONNX: a node, or a few, for each op of its program. Needs the package `onnx`."""
+"""Export a model to ONNX: one or several nodes for each op of its program. Needs the package `onnx`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _SAME = {
     "softsign": "Softsign", "sqrt": "Sqrt", "stop_gradient": "Identity", "subtract": "Sub", "tan": "Tan",
     "tanh": "Tanh", "where": "Where",
 }  # fmt: skip
-"""Ops that are one node of ONNX's on the same arguments."""
+"""Ops that correspond to one ONNX node with the same arguments."""
 
 _REDUCTIONS = {"max": "ReduceMax", "mean": "ReduceMean", "min": "ReduceMin", "prod": "ReduceProd", "sum": "ReduceSum"}
 
 
 def write(model: ExportedModel, output: str) -> None:
-    """Write the file, after the checks of the package."""
+    """Write the file, after validation by the package."""
     try:
         import onnx  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -81,11 +81,11 @@ class _Graph:
         return self.helper.make_model(graph, opset_imports=opset, ir_version=9, producer_name="gradtape")
 
     def kind(self, dtype: Any) -> int:
-        """ONNX's number of a dtype; bfloat16, for which runtimes have few kernels, is computed in float32."""
+        """ONNX's number of a dtype; bfloat16, which few runtimes support, is computed in float32."""
         return int(self.helper.np_dtype_to_tensor_dtype(np.dtype(np.float32 if is_bfloat16(dtype) else dtype)))
 
     def add_program(self, program: Program) -> None:
-        """Add the nodes of a program, whose feeds have names."""
+        """Add the nodes of a program whose feeds have names."""
         for node in program.nodes:
             self._add(node)
 
@@ -103,12 +103,12 @@ class _Graph:
             self.names[id(out)] = self._rounded(name) if is_bfloat16(out.dtype) else name
 
     def _rounded(self, name: str) -> str:
-        """A value in float32 with the digits of bfloat16."""
+        """A float32 value, rounded to bfloat16."""
         kinds = self.onnx.TensorProto
         return self.node("Cast", [self.node("Cast", [name], to=kinds.BFLOAT16)], to=kinds.FLOAT)
 
     def node(self, op: str, inputs: Sequence[str], outputs: Sequence[str] | None = None, **attrs: Any) -> str:
-        """Add a node; the name of its first output."""
+        """Add a node; return the name of its first output."""
         names = list(outputs) if outputs is not None else [self.name(op)]
         self.nodes.append(self.helper.make_node(op, list(inputs), names, **attrs))
         return names[0]
@@ -119,7 +119,7 @@ class _Graph:
         return f"{stem.lower()}_{self._count}"
 
     def value(self, value: Any, dtype: Any = None) -> str:
-        """The name of a value; a constant gets one."""
+        """The name of a value; a constant is added."""
         if type(value) is Symbolic:
             if id(value) not in self.names:
                 raise NotImplementedError("a size depends on the values of inputs")
@@ -139,7 +139,7 @@ class _Graph:
         return name
 
     def integers(self, sizes: Sequence[Any]) -> str:
-        """A vector of sizes, of which some may be unknown dimensions."""
+        """A vector of sizes, some of which may be unknown dimensions."""
         if not any(map(is_dimension, sizes)):
             return self.constant(np.array(sizes, np.int64))
         parts = [self._size(n) if is_dimension(n) else self.constant(np.array([n], np.int64)) for n in sizes]
@@ -237,7 +237,7 @@ def _variance(graph: _Graph, node: Node) -> str:
 
 
 def _getitem(graph: _Graph, node: Node) -> str:
-    """Slices with numbers; positions and new axes afterwards."""
+    """Slices by numbers, followed by positions and new axes."""
     name, shape = graph.value(node.args[0]), node.args[0].shape
     starts: list[Any] = []
     ends: list[Any] = []
@@ -276,7 +276,7 @@ def _getitem(graph: _Graph, node: Node) -> str:
 
 
 def _reshape(graph: _Graph, node: Node) -> str:
-    """One size that is unknown is what is left over."""
+    """A reshape; one unknown size is inferred."""
     sizes = list(node.attrs["shape"])
     unknown = [i for i, n in enumerate(sizes) if is_dimension(n)]
     if len(unknown) == 1:
@@ -314,7 +314,7 @@ def _inline(graph: _Graph, node: Node) -> list[str]:
 
 
 def _scan(graph: _Graph, node: Node) -> list[str]:
-    """A loop over rows, as ONNX's Scan: its body is a graph of its own that may use outer values by name."""
+    """A loop over rows, as ONNX's Scan: its body is a graph that may use outer values by name."""
     body, k = node.attrs["body"], node.attrs
     carried, scanned = k["carried"], k["scanned"]
     values = [graph.value(a) for a in node.args]
@@ -357,7 +357,7 @@ def _einsum(graph: _Graph, node: Node) -> str:
 
 
 def _composed(*ops: str) -> Rule:
-    """Nodes of one argument, one after the other."""
+    """A composition of nodes with one argument."""
 
     def rule(graph: _Graph, node: Node) -> str:
         name = graph.value(node.args[0])
@@ -378,7 +378,7 @@ def _argmax(graph: _Graph, node: Node) -> str:
 
 
 def _number(graph: _Graph, node: Node, value: float) -> str:
-    """A number of the dtype of a result."""
+    """A number with the dtype of a result."""
     return graph.constant(np.asarray(value, node.outputs[0].dtype))
 
 

@@ -1,4 +1,4 @@
-"""What `gradtape export` writes in several forms."""
+"""The model that `gradtape export` writes in several formats."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gradtape._src.variable import Variable
 
 
 def is_bfloat16(dtype: Any) -> bool:
-    """Whether a dtype is bfloat16, which other forms have as float32 with fewer digits."""
+    """Whether a dtype is bfloat16, which other formats store as float32 with fewer digits."""
     return np.dtype(dtype) == ml_dtypes.bfloat16
 
 
 class ExportedModel(NamedTuple):
-    """A model as one program: its inputs by name, what the program takes, and the names of its results."""
+    """A model as one program: its inputs by name, the inputs of the program, and the names of its results."""
 
     name: str
     inputs: dict[str, TensorSpec]
@@ -33,7 +33,7 @@ class ExportedModel(NamedTuple):
         return self.concrete.traced.plain
 
     def weights(self) -> dict[int, tuple[str, np.ndarray]]:
-        """By the id of the symbol that stands for it, the name and the value of each weight."""
+        """The name and the value of each weight, by the id of its symbol."""
         found, names = {}, {id(v): name for name, v in self.variables.items()}
         for i, feed in enumerate(self.program.feeds):
             if feed.kind == "variable":
@@ -43,5 +43,5 @@ class ExportedModel(NamedTuple):
         return found
 
     def input_symbols(self) -> dict[str, Symbolic]:
-        """By name, the symbols that stand for the inputs."""
+        """The symbols of the inputs, by name."""
         return dict(zip(self.inputs, self.concrete.traced.symbols, strict=True))

@@ -1,4 +1,4 @@
-"""``gradtape launch``: several processes of one program, for `tf.distribute.MultiWorkerMirroredStrategy`."""
+"""``gradtape launch``: start several processes of one program, for `tf.distribute.MultiWorkerMirroredStrategy`."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
                  if hasattr(signal, name))  # fmt: skip
 _PATIENCE = 10.0
-"""Seconds between the request to end and the end by force."""
+"""The seconds between a request to end and termination by force."""
 
 _NOTICE = 1.0
-"""Seconds that the other processes have to notice that one is lost, and to end by themselves."""
+"""The seconds for the other processes to notice that one is lost, and to end by themselves."""
 
 
 class Plan(NamedTuple):
-    """What to start.
+    """The processes to start.
 
-    nodes, node  how many machines there are, and which this is
-    host, port   where the launchers meet
+    nodes, node  the number of machines, and the index of this one
+    host, port   the address where the launchers meet
     """
 
     program: list[str]
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _rounds(plan: Plan, node: Node | None) -> int:
-    """Start the group, again after a failure; its exit code."""
+    """Start the group, and restart it after a failure; return its exit code."""
     for restart in range(plan.restarts + 1):
         with free_ports(plan.processes) as ports:
             own = [f"{'127.0.0.1' if node is None else node.host}:{port}" for port in ports]
@@ -165,7 +165,7 @@ def _completed(program: list[str], given: dict[str, Any], environment: Mapping[s
 
 
 def _from_slurm(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The nodes of a SLURM job, where this is started once on each of them."""
+    """The nodes of a SLURM job, which starts this command once on each of them."""
     nodes = environment.get("SLURM_STEP_NUM_NODES") or environment.get("SLURM_NNODES")
     hosts = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST")
     if not nodes or not hosts or "SLURM_NODEID" not in environment:
@@ -209,7 +209,7 @@ class Group:
                     "GRADTAPE_PROGRESS": "1" if index == 0 else "0",
                 }
                 self._start(plan, index, environment)
-        except BaseException:  # those that have started would wait for the others
+        except BaseException:  # processes that have started would wait for the others
             self._end()
             self._close()
             raise
@@ -222,7 +222,7 @@ class Group:
             env=environment,
             stdout=subprocess.PIPE if shown is None else shown[1],
             stderr=subprocess.PIPE,
-            start_new_session=True,  # signals of the terminal reach them through this process only
+            start_new_session=True,  # signals of the terminal reach them only through this process
         )
         self._processes.append(process)
         for pipe in (process.stdout, process.stderr):
@@ -240,7 +240,7 @@ class Group:
             self._readers.append(reader)
 
     def wait(self) -> int:
-        """Wait until all have ended, or one has failed, here or elsewhere; the first exit code that is not 0."""
+        """Wait until all have ended, or one has failed, here or elsewhere; return the first nonzero exit code."""
         before = {number: signal.signal(number, self._forward) for number in _SIGNALS}
         try:
             codes = self._codes()
@@ -256,14 +256,14 @@ class Group:
         return 128 - failed if failed < 0 else failed
 
     def _close(self) -> None:
-        """Close the files, when the last output is copied."""
+        """Close the files after the last output is copied."""
         for reader in self._readers:
             reader.join(_PATIENCE)
-        if not any(reader.is_alive() for reader in self._readers):  # a process that one has left behind may write
+        if not any(reader.is_alive() for reader in self._readers):  # one may have left a child behind
             self._files.close()
 
     def _codes(self) -> list[int | None]:
-        """The exit codes of those that have ended, None for the others."""
+        """The exit codes of processes that have ended, None for others."""
         return [process.poll() for process in self._processes]
 
     def _forward(self, number: int, frame: Any) -> None:
@@ -273,14 +273,14 @@ class Group:
                 process.send_signal(number)
 
     def _end(self) -> None:
-        """End those that still run: when they have had time to notice, by request, and by force if they do not."""
+        """End the running processes: after time to notice by themselves, by request, and finally by force."""
         limit = time.monotonic() + _NOTICE
         while None in self._codes() and time.monotonic() < limit and not self.interrupted:
             time.sleep(0.05)
         running = [process for process in self._processes if process.poll() is None]
         for process in running:
             process.terminate()
-            if hasattr(signal, "SIGCONT"):  # one that was stopped ends, too
+            if hasattr(signal, "SIGCONT"):  # so that a stopped process ends as well
                 process.send_signal(signal.SIGCONT)
         limit = time.monotonic() + _PATIENCE
         for process in running:
@@ -292,14 +292,14 @@ class Group:
 
 
 _writing = threading.Lock()
-"""Python's text files are not made for several threads: long lines of two processes would be mixed."""
+"""Python's text files are not thread-safe: long lines of two processes would be mixed."""
 
 
 # -- output ----------------------------------------------------------------------------------------------------------
 class _Copier:
-    """Copies the output of a process line by line, each with the number of the process in front.
+    """Copies the output of a process line by line, prefixed with the number of the process.
 
-    What comes from a terminal is copied as it comes: a line of progress is written again and again.
+    The output of a terminal is copied unchanged: progress lines are rewritten again and again.
     """
 
     def __init__(self, prefix: str, source: int, target: Any, log: Any, is_terminal: bool) -> None:
@@ -340,7 +340,7 @@ class _Copier:
 
 
 def _terminal() -> tuple[int, int] | None:
-    """Both ends of a terminal for process 0, so that it shows progress as it does alone, if there is one here."""
+    """Both ends of a terminal for process 0, so that it shows progress as usual, if there is a terminal here."""
     if not sys.stdout.isatty():
         return None
     try:

@@ -1,4 +1,4 @@
-"""What gradtape has of TensorFlow: is a name there, and if so, does it take these arguments?"""
+"""The names of TensorFlow that gradtape has: whether a name exists, and accepts certain arguments."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _ABSENT = object()
 
 
 class Call(NamedTuple):
-    """How a name is called: how many arguments by position (None if that shows at run time only), which by keyword."""
+    """The arguments of a call of a name: how many by position (None if unknown before run time), which by keyword."""
 
     positional: int | None
     keywords: tuple[str, ...]
 
 
 class Verdict(NamedTuple):
-    """What is to be said about a name."""
+    """The verdict on a name."""
 
     status: str
     why: str
@@ -74,14 +74,14 @@ def judge(name: str, call: Call | None = None) -> Verdict:
     return Verdict(NOTE if notes else SUPPORTED, "; ".join(notes))
 
 
-# -- finding -----------------------------------------------------------------------------------------------------------
+# -- lookup ------------------------------------------------------------------------------------------------------------
 class _NeedsKeras:
-    """Stands for a name below tf.keras where gradtape has its Keras, and Keras itself is not installed."""
+    """A name below tf.keras that exists if Keras, which is missing, is installed."""
 
 
 @cache
 def _find(name: str) -> tuple[Any, str]:
-    """The object of a name, or `_ABSENT` and the shortest part of the name that is not there."""
+    """The object with a name, or `_ABSENT` and the shortest missing part of the name."""
     found: Any = gradtape
     path = "tf"
     if name.startswith("tf.python.") or name == "tf.python":
@@ -100,7 +100,7 @@ def _find(name: str) -> tuple[Any, str]:
 
 
 def _find_private(name: str) -> Any:
-    """The object of a name below `tensorflow.python`, as the alias finds it."""
+    """The object with a name below `tensorflow.python`, as the alias finds it."""
     found: Any = tensorflow_python.find("")
     for part in name.split(".")[2:]:
         found = getattr(found, part, _ABSENT)
@@ -130,7 +130,7 @@ def _namespaces() -> dict[str, Any]:
     }
 
 
-# -- saying why --------------------------------------------------------------------------------------------------------
+# -- explanations ------------------------------------------------------------------------------------------------------
 @cache
 def _why_missing(name: str, absent: str) -> str:
     parent, _, leaf = absent.rpartition(".")
@@ -154,7 +154,7 @@ def _why_missing(name: str, absent: str) -> str:
 
 
 def _elsewhere(leaf: str) -> str | None:
-    """A name with the same end in another namespace: what `tf.log` was is `tf.math.log`."""
+    """The same name in another namespace: `tf.log` is now `tf.math.log`."""
     homes = sorted(space for space, module in _namespaces().items() if callable(getattr(module, leaf, None)))
     best = [home for home in ("tf.math", "tf.linalg", "tf.nn", "tf.random", "tf.image", "tf.signal") if home in homes]
     return f"{(best + homes)[0]}.{leaf}" if homes and not leaf.startswith("_") else None
@@ -165,7 +165,7 @@ def _public(space: Any) -> list[str]:
 
 
 def _wrong_arguments(function: Any, call: Call) -> list[str]:
-    """What a function's signature says against a call."""
+    """The conflict of a call with a function's signature, if there is one."""
     if not callable(function):
         return []
     try:

@@ -1,4 +1,4 @@
-"""Notebooks as programs: the code of their cells, without what only IPython reads."""
+"""Notebooks as programs: the code of their cells, without IPython's syntax."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def program_of(text: str) -> str:
 
 
 def _plain(source: str) -> str:
-    """A cell as plain Python: a line that is IPython's becomes `pass`, in its place and with its indentation."""
+    """A cell as plain Python: IPython's lines become `pass`, with the same position and indentation."""
     if source.lstrip().startswith("%%") and not source.lstrip().startswith(("%%time", "%%capture", "%%timeit")):
         return "pass"
     lines = []

@@ -1,9 +1,9 @@
-"""How the launchers of several machines find one another, and end and restart their processes together.
+"""How the launchers of several machines connect, and end and restart their processes together.
 
-The launcher of node 0 listens at the address of the rendezvous; every launcher, that one too, connects to it and keeps
-the connection. A round begins when all have joined it: each sends the addresses that its processes will use, and gets
-those of all. It ends when all processes have ended well, or when the first of them has failed. A connection that closes
-is a node that is lost. Messages are lines of JSON.
+The launcher of node 0 listens at the rendezvous address; all launchers, including that one, connect to it and keep the
+connection. A round begins when all have joined: each sends the addresses that its processes will use, and receives all
+addresses. It ends when all processes have succeeded, or when the first one has failed. A closed connection means that a
+node is lost. Messages are lines of JSON.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from contextlib import suppress
 from typing import Any
 
 _LOST = 255
-"""The exit code of a group one of whose nodes is lost."""
+"""The exit code of a group that has lost a node."""
 
 
 class Server:
-    """The meeting point of all nodes, in the launcher of node 0."""
+    """The server that all nodes connect to, in the launcher of node 0."""
 
     def __init__(self, port: int, nodes: int) -> None:
         self._listener = socket.create_server(("", port), backlog=nodes, reuse_port=False)
@@ -52,7 +52,7 @@ class Server:
                         self._send({"stop": _LOST})
 
     def _messages_handled(self, connection: socket.socket) -> int | None:
-        """Handle the messages of a connection until it ends. Return which node it is."""
+        """Handle the messages of a connection until it ends. Return the index of its node."""
         node = None
         with suppress(OSError, ValueError):
             for message in _messages(connection):
@@ -93,7 +93,7 @@ class Node:
         self._node = node
         self._socket = _connected(host, port, patience)
         self.host = "127.0.0.1" if host in ("localhost", "127.0.0.1") else self._socket.getsockname()[0]
-        self.stopped: int | None = None  # the exit code of the group, once its round is over
+        self.stopped: int | None = None  # the exit code of the group, when the round is over
         self._begun: list[list[str]] | None = None
         self._changed = threading.Condition()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -121,7 +121,7 @@ class Node:
                 self.stopped = _LOST
 
     def join(self, addresses: Sequence[str], patience: float = 300.0) -> list[list[str]] | None:
-        """Begin a round with the addresses of this node's processes; those of all nodes, None if they do not come."""
+        """Begin a round with the addresses of this node's processes; return all addresses, or None after a timeout."""
         with self._changed:
             self._begun = None
         self._say(join=list(addresses))
@@ -130,20 +130,20 @@ class Node:
             return self._begun
 
     def end(self, code: int, patience: float = 60.0) -> int:
-        """Tell all that the processes of this node have ended; the exit code of the group."""
+        """Report that the processes of this node have ended; return the exit code of the group."""
         self._say(code=code)
         with self._changed:
             self._changed.wait_for(lambda: self.stopped is not None, None if code == 0 else patience)
         return code if self.stopped is None else self.stopped
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._socket.close()
 
 
 def _messages(connection: socket.socket) -> Iterator[dict[str, Any]]:
-    """What comes from a connection, up to its end. Only this reads: a file for both directions, which Python has for
-    sockets, drops what it has not returned yet when something is written to it.
+    """The messages of a connection, until it ends. Only this function reads: Python's files for both directions of a
+    socket drop buffered input when something is written to them.
     """
     with connection.makefile("r", encoding="utf-8") as lines:
         for line in lines:

@@ -1,4 +1,4 @@
-"""Which names of TensorFlow a piece of Python uses, read from its text. Nothing is imported or run.
+"""Find the names of TensorFlow that Python code uses, from its source. Nothing is imported or run.
 
 Names are resolved by Python's scoping rules: through imports in all their forms, through plain assignments
 (`layers = tf.keras.layers`), into functions, which see the final names of the module, and into classes. A parameter, a
@@ -36,7 +36,7 @@ class Use(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """A text, or a cell of a notebook, that cannot be read."""
+    """A file, or a cell of a notebook, that cannot be parsed."""
 
     why: str
     line: int | None = None
@@ -86,7 +86,7 @@ def read_notebook(text: str | bytes) -> Reading:
     return reader.uses, troubles
 
 
-# -- text to trees -----------------------------------------------------------------------------------------------------
+# -- parsing -----------------------------------------------------------------------------------------------------------
 _CANNOT = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -100,12 +100,12 @@ def _trouble(error: BaseException, cell: int | None = None) -> Trouble:
 
 def _parse(source: str | bytes) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # remarks about the checked code's escapes are not this command's
+        warnings.simplefilter("ignore")  # warnings about the checked code's escapes are not ours
         return ast.parse(source)
 
 
 def _cells(notebook: Any) -> Iterator[tuple[int, str]]:
-    cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]  # the latter before 2015
+    cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]  # "worksheets" before 2015
     number = 0
     for cell in cells:
         if cell["cell_type"] == "code":
@@ -125,7 +125,7 @@ def _parse_cell(source: str) -> ast.Module:
             return ast.Module([], [])  # another language
     else:
         try:
-            return _parse(source)  # a line that begins with % may well be Python
+            return _parse(source)  # a line that begins with % may be Python
         except SyntaxError:
             pass
     lines = (_MAGIC_VALUE.sub(r"\1None", _MAGIC.sub(r"\1pass", line)) for line in source.splitlines())
@@ -135,7 +135,7 @@ def _parse_cell(source: str) -> ast.Module:
 # -- scopes ------------------------------------------------------------------------------------------------------------
 @dataclass
 class _Scope:
-    """The names of a module, class or function: the name of TensorFlow's that each stands for, or None."""
+    """The names of a module, class or function, and the TensorFlow names that they refer to, or None."""
 
     is_class: bool = False
     names: dict[str, str | None] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class _Scope:
 
 
 class _Reader(ast.NodeVisitor):
-    """Walks trees in the order of the code; bodies of functions wait until what is around them has been read."""
+    """Visits trees in the order of the code; bodies of functions wait until the surrounding code has been read."""
 
     def __init__(self) -> None:
         self.uses: list[Use] = []
@@ -152,7 +152,7 @@ class _Reader(ast.NodeVisitor):
         self._scopes = [self._module]
         self._later: deque[tuple[_Function, list[_Scope], int | None]] = deque()
         self._cell: int | None = None
-        self._fallback = 0  # depth of branches that are taken when another one was not
+        self._fallback = 0  # depth of branches that run if another one does not
 
     def read(self, tree: ast.Module, cell: int | None) -> None:
         self._cell = cell
@@ -173,7 +173,7 @@ class _Reader(ast.NodeVisitor):
     def _lookup(self, name: str) -> str | None:
         for scope in reversed(self._scopes):
             if scope.is_class and scope is not self._scopes[-1]:
-                continue  # a method does not see the names of its class
+                continue  # methods do not see the names of their class
             if name in scope.names and name not in scope.outside:
                 return scope.names[name]
         return None
@@ -183,12 +183,12 @@ class _Reader(ast.NodeVisitor):
         if name in scope.outside:
             scope = self._module
         if self._fallback and name in scope.imported and scope.names.get(name) is not None:
-            return  # `except ImportError: tf = None`: the code means the first
+            return  # `except ImportError: tf = None`: the first one is meant
         scope.names[name] = path
         (scope.imported.add if imported else scope.imported.discard)(name)
 
     def _path(self, node: ast.expr) -> str | None:
-        """The name of TensorFlow's that an expression is, or None."""
+        """The TensorFlow name that an expression refers to, or None."""
         match node:
             case ast.Name(id=name):
                 return self._lookup(name)
@@ -382,7 +382,7 @@ class _Reader(ast.NodeVisitor):
 
 
 def _tensorflow(module: str | None) -> str | None:
-    """`tf.…` for a module of TensorFlow's, else None."""
+    """`tf.…` for a module of TensorFlow, else None."""
     first, dot, rest = (module or "").partition(".")
     return f"tf{dot}{rest}" if first == "tensorflow" else None
 
@@ -393,7 +393,7 @@ def _parameters(arguments: ast.arguments) -> list[str]:
 
 
 def _locals(function: _Function) -> set[str]:
-    """The names that are a function's own: parameters, and whatever its body binds."""
+    """The local names of a function: parameters, and names that its body binds."""
     found, outside = set(_parameters(function.args)), set()
     waiting: list[ast.AST] = list(function.body)
     while waiting:

@@ -1,4 +1,4 @@
-"""`gradtape serve`: a SavedModel behind TensorFlow Serving's REST API, and a page to try it."""
+"""`gradtape serve`: serve a SavedModel with TensorFlow Serving's REST API, and a page to try it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Done = Callable[[Answer], None]
 
 
 class Api:
-    """Answers requests for one model."""
+    """Handles the requests for one model."""
 
     def __init__(self, model: Model, batching: Batching | None = None, most_waiting: int = 1000) -> None:
         self.model = model
@@ -58,11 +58,11 @@ class Api:
         self._worker = Worker(batching or Batching(), most_waiting, self._flush)
 
     def close(self) -> None:
-        """End the thread that computes."""
+        """Stop the worker thread."""
         self._worker.stop()
 
     def _flush(self) -> None:
-        """Let the loop send what the worker has finished."""
+        """Make the loop send the worker's finished responses."""
         if self._finished and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._send)
 
@@ -72,7 +72,7 @@ class Api:
             done(answer)
 
     def handle(self, request: Request, done: Done) -> None:
-        """Answer a request."""
+        """Handle a request."""
         self._loop = self._loop or asyncio.get_running_loop()
         try:
             answer = self._answered(request, done)
@@ -109,7 +109,7 @@ class Api:
             what = f"Latest({name})" if version is None else f"Specific({name}, {version})"
             raise RequestError(f"Servable not found for request: {what}", 404)
 
-    # -- what there is -----------------------------------------------------------------------------------------------
+    # -- metadata ----------------------------------------------------------------------------------------------------
     def _status(self, number: int | None) -> dict[str, Any]:
         states = []
         if number is not None:
@@ -135,7 +135,7 @@ class Api:
         facts = json.dumps({"name": self.model.name, "folder": os.path.basename(self.model.folder)})
         return text.replace("/*FACTS*/null", facts.replace("<", "\\u003c")).encode()
 
-    # -- computing ---------------------------------------------------------------------------------------------------
+    # -- predictions -------------------------------------------------------------------------------------------------
     def _predict(self, method: str, number: int | None, body: bytes, done: Done) -> None:
         request = parse(body)
         name = request.get("signature_name")
@@ -170,7 +170,7 @@ def _written(result: Any, write: Callable[[dict[str, np.ndarray]], bytes]) -> An
 
 
 def _classified(outputs: dict[str, np.ndarray]) -> bytes:
-    """Classes and scores of each example; without classes labels are empty, as TensorFlow Serving has it."""
+    """Classes and scores of each example; without classes labels are empty, as in TensorFlow Serving."""
     scores, classes = outputs.get("scores"), outputs.get("classes")
     if scores is None and classes is None:
         if len(outputs) != 1:
@@ -215,7 +215,7 @@ def _number(version: str | None) -> int | None:
 
 
 def _check_origin(request: Request) -> None:
-    """Refuse requests that pages of other sites send."""
+    """Reject requests from pages of other sites."""
     origin, host = request.headers.get("origin"), request.headers.get("host")
     if origin is not None and origin.partition("://")[2] != host:
         raise RequestError("Requests from pages of other sites are refused.", 403)
@@ -223,7 +223,7 @@ def _check_origin(request: Request) -> None:
 
 # -- the command -----------------------------------------------------------------------------------------------------
 def main(arguments: Sequence[str]) -> int:
-    """Serve until the process is told to stop."""
+    """Serve until the process receives a signal."""
     parser = Parser("serve", DESCRIPTION, EPILOG)
     parser.add_argument("folder", metavar="MODEL_DIR", help="a SavedModel, or a folder with numbered ones")
     parser.add_argument("--name", help="the model's name in addresses (the name of the folder)")

@@ -1,4 +1,4 @@
-"""A small HTTP server: requests of limited size and time, answers in order, connections that stay open."""
+"""A small HTTP server: limits on size and time, responses in order, persistent connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REASONS = {
 
 
 class Limits(NamedTuple):
-    """The largest head and body in bytes, the seconds for a request to arrive and to be computed, and to stay idle."""
+    """Limits: bytes of head and body, seconds to receive and to compute a request, and to stay idle."""
 
     head: int = 65_536
     body: int = 32 * 2**20
@@ -26,7 +26,7 @@ class Limits(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request that has arrived."""
+    """A received request."""
 
     method: str
     path: str
@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer."""
+    """A response."""
 
     status: int
     body: bytes
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
 
 
 class BadRequestError(Exception):
-    """Bytes that are no request; the connection is closed after the answer."""
+    """An invalid request; the connection is closed after the response."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -51,18 +51,18 @@ class BadRequestError(Exception):
 
 
 Handler = Callable[[Request, Callable[[Answer], None]], None]
-"""Answers a request by calling a function once, immediately or later, in the thread of the loop."""
+"""Handles a request by calling a function once, immediately or later, in the thread of the loop."""
 
 
 def error_body(message: str) -> bytes:
-    """TensorFlow Serving's form of an error."""
+    """An error in TensorFlow Serving's format."""
     import json
 
     return json.dumps({"error": message}).encode()
 
 
 class Connection(asyncio.Protocol):
-    """One connection: its requests are answered in the order in which they came, one at a time."""
+    """One connection: its requests are handled in order, one at a time."""
 
     def __init__(self, handler: Handler, limits: Limits) -> None:
         self._handler, self._limits = handler, limits
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
-        self._number += 1  # an answer that comes now has nowhere to go
+        self._number += 1  # responses from now on are dropped
         if self._timer is not None:
             self._timer.cancel()
 
@@ -96,11 +96,11 @@ class Connection(asyncio.Protocol):
         self._advance()
 
     def eof_received(self) -> bool:
-        return self._busy  # an answer that is under way is still sent
+        return self._busy  # the current response is still sent
 
-    # -- reading -----------------------------------------------------------------------------------------------------
+    # -- parsing -----------------------------------------------------------------------------------------------------
     def _advance(self) -> None:
-        """Take the next request off the data, if it is complete."""
+        """Remove the next request from the data, if it is complete."""
         if self._busy or self._closing:
             return
         try:
@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
         self._handler(request, done)
 
     def _finish(self, answer: Answer, keep: bool) -> None:
-        """Send an answer, and go on with the next request."""
+        """Send a response, and continue with the next request."""
         state = "keep-alive" if keep else "close"
         head = (
             f"HTTP/1.1 {answer.status} {REASONS.get(answer.status, 'Error')}\r\nContent-Type: {answer.kind}\r\n"
@@ -169,7 +169,7 @@ class Connection(asyncio.Protocol):
         if self._data:
             asyncio.get_running_loop().call_soon(self._advance)
 
-    # -- time --------------------------------------------------------------------------------------------------------
+    # -- timeouts ----------------------------------------------------------------------------------------------------
     def _wait(self, seconds: float, late: Callable[[], None]) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -206,7 +206,7 @@ def _parsed_head(head: bytes) -> tuple[str, str, dict[str, str]]:
 
 
 class _Body:
-    """The body of a request, of a length that is declared, or in chunks."""
+    """The body of a request, with a declared length, or in chunks."""
 
     def __init__(self, method: str, headers: dict[str, str], most: int) -> None:
         self._most, self._parts = most, bytearray()
@@ -224,7 +224,7 @@ class _Body:
             raise BadRequestError(413, f"The body has {self._length} bytes, but the limit is {most}.")
 
     def take(self, data: bytearray) -> bytes | None:
-        """The body, taken off the data; None if it is not complete."""
+        """The body, removed from the data; None if it is incomplete."""
         if not self._chunked:
             if len(data) < self._length:
                 return None

@@ -1,4 +1,4 @@
-"""Requests and answers of TensorFlow Serving's REST API: JSON to arrays and back, with its error messages."""
+"""Requests and responses of TensorFlow Serving's REST API: JSON to arrays and back, with its error messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {
 
 
 class RequestError(Exception):
-    """A request that cannot be answered: the status, and the sentence of the answer."""
+    """An invalid request: the status, and the message of the response."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ def kind_of(dtype: DType) -> str:
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 def parse(body: bytes) -> dict[str, Any]:
-    """The object of a request's body."""
+    """Parse the JSON object in a request's body."""
     if not body:
         raise RequestError("JSON Parse error: The document is empty")
     try:
@@ -52,7 +52,7 @@ def parse(body: bytes) -> dict[str, Any]:
         raise RequestError(f"JSON Parse error: Invalid encoding in string. at offset: {error.start}") from None
     except RecursionError:
         raise RequestError("JSON Parse error: The document is nested too deeply.") from None
-    except ValueError as error:  # a number of too many digits
+    except ValueError as error:  # a number with too many digits
         raise RequestError(f"JSON Parse error: {error}.") from None
     if not isinstance(found, dict):
         raise RequestError(f"JSON Value: {_shown(found)} Is not object")
@@ -60,7 +60,7 @@ def parse(body: bytes) -> dict[str, Any]:
 
 
 def tensors(request: dict[str, Any], specs: Mapping[str, TensorSpec]) -> tuple[dict[str, np.ndarray], bool]:
-    """The inputs of a prediction, and whether they came as rows."""
+    """The inputs of a prediction, and whether they were given as rows."""
     if "instances" in request:
         if "inputs" in request:
             raise RequestError(
@@ -121,7 +121,7 @@ def _is_base64(value: Any) -> bool:
 
 
 def _array(value: Any, spec: TensorSpec, key: str) -> np.ndarray:
-    """A value of JSON as an array of a dtype."""
+    """A JSON value as an array with a dtype."""
     shape: list[int] = []
     inner = value
     while isinstance(inner, list):
@@ -147,7 +147,7 @@ def _array(value: Any, spec: TensorSpec, key: str) -> np.ndarray:
 
 
 def _collect(value: Any, level: int, shape: list[int], flat: list[Any]) -> None:
-    """The elements of nested lists, which must be as long as the first ones."""
+    """The elements of nested lists, whose lengths must be equal."""
     if not isinstance(value, list):
         if level != len(shape):
             raise RequestError(
@@ -218,7 +218,7 @@ def _shown(value: Any) -> str:
 
 # -- examples --------------------------------------------------------------------------------------------------------
 def examples(request: dict[str, Any], method: str) -> list[dict[str, list[Any]]]:
-    """The examples of a classification or regression: features by name, with those of the context."""
+    """The examples of a classification or regression: features by name, including those of the context."""
     if "examples" not in request:
         raise RequestError(
             f"JSON Value: {_shown(request)} When method is {method}, key 'examples' is expected and was not found"
@@ -265,7 +265,7 @@ def _feature(name: str, value: Any) -> Any:
 
 
 def example_inputs(found: list[dict[str, list[Any]]], specs: Mapping[str, TensorSpec]) -> dict[str, np.ndarray]:
-    """Examples as the inputs of a signature: serialized for one of strings, else features by their names."""
+    """Examples as the inputs of a signature: serialized for a string input, else features by name."""
     if len(specs) == 1:
         ((name, spec),) = specs.items()
         if spec.dtype.name == "string" and (len(found[0]) != 1 or name not in found[0]):
@@ -299,9 +299,9 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-# -- answering -------------------------------------------------------------------------------------------------------
+# -- responses ---------------------------------------------------------------------------------------------------------
 def rows(outputs: dict[str, np.ndarray]) -> bytes:
-    """An answer in rows: one prediction for each instance."""
+    """A response in row format: one prediction for each instance."""
     size = None
     for name, value in outputs.items():
         if not value.ndim:
@@ -318,13 +318,13 @@ def rows(outputs: dict[str, np.ndarray]) -> bytes:
 
 
 def columns(outputs: dict[str, np.ndarray]) -> bytes:
-    """An answer in columns: every output as a whole."""
+    """A response in column format: every output as a whole."""
     lists = {name: _plain(name, value) for name, value in outputs.items()}
     return _encoded({"outputs": next(iter(lists.values())) if len(lists) == 1 else lists})
 
 
 def _plain(name: str, value: np.ndarray) -> Any:
-    """An array as lists of numbers and texts."""
+    """An array as lists of numbers and strings."""
     if value.dtype.kind == "O":
         return _texts(value.tolist(), name.endswith("_bytes"))
     if value.dtype.kind == "c":
@@ -335,7 +335,7 @@ def _plain(name: str, value: np.ndarray) -> Any:
 
 
 def _shortest(value: np.ndarray) -> Any:
-    """Numbers of single precision with as few digits as tell them apart."""
+    """Single-precision numbers with the fewest digits that distinguish them."""
     flat = value.ravel().tolist()
     if not all(map(math.isfinite, flat)):
         texts = [float(str(each)) for each in value.ravel()]

@@ -1,7 +1,7 @@
-"""The models that `gradtape serve` runs: their versions, their signatures, and one thread that computes.
+"""The models of `gradtape serve`: their versions and signatures, and one worker thread.
 
-A request is a job of that thread. With a batching window, jobs of one signature that arrive within it are computed as
-one batch.
+A request is a job of that thread. With a batching window, jobs for the same signature that arrive within it are
+computed as one batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFAULT = "serving_default"
 
 
 class Signature:
-    """A function of a model by its name in requests."""
+    """A function of a model, by its name in requests."""
 
     def __init__(self, name: str, concrete: ConcreteFunction) -> None:
         self.name, self._concrete = name, concrete
@@ -40,7 +40,7 @@ class Signature:
         self._function = Function(self._called, jit_compile=False) if self._has_program() else self._called
 
     def _has_program(self) -> bool:
-        """Whether its ops can be one program of NumPy's: not strings, nor what is a program already."""
+        """Whether its ops can be one NumPy program: not strings, and not a stored program."""
         specs = [*self.inputs.values(), *self.outputs.values()]
         return not self._concrete.has_stored_programs and all(s.dtype.name != "string" for s in specs)
 
@@ -49,7 +49,7 @@ class Signature:
         return [found[name] for name in self.outputs]
 
     def run(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs for arrays by name."""
+        """The outputs for arrays, by name."""
         try:
             found = self._function(*(wrap(arrays[name]) for name in self.inputs))
         except (TypeError, ValueError, errors.InvalidArgumentError) as error:
@@ -57,7 +57,7 @@ class Signature:
         return {name: np.asarray(each.array) for name, each in zip(self.outputs, found, strict=True)}
 
     def description(self) -> dict[str, Any]:
-        """The signature as TensorFlow Serving shows it."""
+        """The signature in TensorFlow Serving's format."""
         return {
             "inputs": {name: _tensor_info(spec, f"{self.name}_{name}:0") for name, spec in self.inputs.items()},
             "outputs": {
@@ -85,7 +85,7 @@ class Version(NamedTuple):
 
 
 class Model:
-    """A model and its versions: a SavedModel, or a folder of SavedModels whose names are numbers."""
+    """A model and its versions: a SavedModel, or a folder of SavedModels with numbers as names."""
 
     def __init__(self, name: str, folder: str, all_versions: bool = False) -> None:
         self.name, self.folder, self._all = name, folder, all_versions
@@ -108,7 +108,7 @@ class Model:
         return found if self._all else dict(list(found.items())[-1:])
 
     def refresh(self) -> None:
-        """Load new versions, and drop those that are gone once the new ones are there."""
+        """Load new versions; when they are ready, drop those that were removed."""
         wanted = self._folders()
         for number, path in wanted.items():
             if number in self.versions or number in self.failed:
@@ -141,7 +141,7 @@ class Model:
 
 
 class Job:
-    """A computation: it calls `done` in the worker's thread with the outputs or the exception."""
+    """A computation: `done` is called in the worker's thread with the outputs or the exception."""
 
     __slots__ = ("arrays", "done", "signature")
 
@@ -150,7 +150,7 @@ class Job:
 
     @property
     def batch_key(self) -> Any:
-        """Equal for jobs that can be one batch; None where there is no batch to join."""
+        """A key that is equal for jobs that can be batched; None if batching is impossible."""
         if not self.signature.is_batchable:
             return None
         sizes = {len(array) for array in self.arrays.values()}
@@ -160,19 +160,19 @@ class Job:
 
     @property
     def rows(self) -> int:
-        """How many rows it has in a batch."""
+        """The number of its rows in a batch."""
         return len(next(iter(self.arrays.values())))
 
 
 class Batching(NamedTuple):
-    """Within how many seconds jobs join a batch (0: there are no batches), and how many rows a batch has at most."""
+    """The seconds in which jobs join a batch (0: no batching), and the largest number of rows of a batch."""
 
     window: float = 0.0
     most_rows: int = 64
 
 
 class Worker:
-    """The thread that computes; `flush` is called after each round, when answers can be sent."""
+    """The thread that computes; `flush` is called after each round, when responses can be sent."""
 
     def __init__(self, batching: Batching, most_waiting: int, flush: Callable[[], None]) -> None:
         self._batching, self._most_waiting, self._flush = batching, most_waiting, flush
@@ -183,7 +183,7 @@ class Worker:
         self._thread.start()
 
     def add(self, job: Job) -> None:
-        """Compute a job when those before it are done."""
+        """Queue a job."""
         with self._there:
             if len(self._jobs) >= self._most_waiting:
                 raise RequestError("Too many requests are waiting: try again later.", 429)
@@ -191,7 +191,7 @@ class Worker:
             self._there.notify()
 
     def stop(self) -> None:
-        """End the thread after the jobs that are waiting."""
+        """Stop the thread after the queued jobs."""
         with self._there:
             self._stopped = True
             self._there.notify()
@@ -204,7 +204,7 @@ class Worker:
             self._flush()
 
     def _next(self) -> list[Job] | None:
-        """The jobs that are waiting, after the batching window; None at the end."""
+        """The queued jobs, after the batching window; None at the end."""
         with self._there:
             while not self._jobs:
                 if self._stopped:
@@ -237,7 +237,7 @@ class Worker:
 
 
 def _compute(batch: list[Job]) -> None:
-    """Compute jobs as one; where that fails, one by one, so that each has its own error."""
+    """Compute jobs as one batch; if that fails, one by one, so that each gets its own error."""
     try:
         if len(batch) == 1:
             batch[0].done(batch[0].signature.run(batch[0].arrays))

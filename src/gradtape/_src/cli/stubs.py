@@ -1,4 +1,4 @@
-"""`gradtape stubs`: let type checkers and editors read gradtape's types where code imports tensorflow."""
+"""`gradtape stubs`: make type checkers and editors use gradtape's types for code that imports tensorflow."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ examples:
 """
 
 HEADER = "# Written by `gradtape stubs`.\n"
-_VERSION_1 = (
-    "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"  # names that are put together at run time
-)
+_VERSION_1 = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"  # names that are created at run time
 
 
 def texts() -> dict[str, str]:
@@ -48,7 +46,7 @@ def texts() -> dict[str, str]:
 
 
 def _modules() -> Iterator[tuple[str, str]]:
-    """Every public module: the path of its stub, and its name."""
+    """All public modules: the path of each stub, and its name."""
     root = Path(gradtape.__file__).parent
     for path in sorted({path.with_suffix("") for path in root.rglob("*.py*") if path.suffix in (".py", ".pyi")}):
         parts = path.relative_to(root).parts
@@ -58,7 +56,7 @@ def _modules() -> Iterator[tuple[str, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command; its exit code."""
+    """Run the command; return the exit code."""
     parser = Parser("stubs", DESCRIPTION, EPILOG)
     parser.add_argument("--to", default="typings", metavar="FOLDER", help="where to write (typings)")
     folder = Path(parser.parse_args(arguments).to) / "tensorflow"

@@ -1,6 +1,6 @@
-"""How the commands print: colours, widths, tables and bars that fit the place they are shown in.
+"""The output of the commands: colors, widths, tables and bars that fit the terminal.
 
-On a terminal lines are cut and wrapped to its width. In a pipe or a file every row is one whole line, without colours,
+In a terminal, lines are cut and wrapped to its width. In a pipe or a file, every row is one whole line, without colors,
 so that other programs can read it.
 """
 
@@ -54,17 +54,17 @@ class Printer:
         return f"\033[{';'.join(_STYLES[name] for name in names)}m{text}\033[0m" if self.colour and names else text
 
     def line(self, text: str = "", *styles: str) -> None:
-        """One line."""
+        """Print one line."""
         print(self.style(text, *styles), file=self.stream)
 
     def paragraph(self, text: str, indent: str = "", hanging: str | None = None) -> None:
-        """A text, wrapped to the width; lines after the first begin with `hanging`."""
+        """Print wrapped text; lines after the first begin with `hanging`."""
         hanging = indent if hanging is None else hanging
         for line in _wrap(indent + text, self.width, hanging):
             self.line(line)
 
     def table(self, rows: Sequence[Sequence[str]], styles: Sequence[str] = (), indent: str = "  ") -> None:
-        """Columns, of which the last one is a text that is wrapped, or put below where it would be too narrow.
+        """Print columns; the last one is wrapped, or printed below if it would be too narrow.
 
         `styles` has a style for each column, or "" for none.
         """
@@ -74,7 +74,7 @@ class Printer:
         widths = [max(_length(row[i]) for row in rows) for i in range(count - 1)]
         left = len(indent) + sum(widths) + 2 * (count - 1)
         below = not self.has_room(rows, indent)
-        if below:  # the text goes below its row, and only the columns before it must fit
+        if below:  # below its row, so that only the columns before it must fit
             widths = _squeezed(widths, self.width - len(indent) - 2 * (count - 2))
         for row in rows:
             cells = []
@@ -97,7 +97,7 @@ class Printer:
                     self.line(f"{' ' * left}{self.style(line, *_named(styles, count - 1))}")
 
     def has_room(self, rows: Sequence[Sequence[str]], indent: str = "  ") -> bool:
-        """Whether a table's last column can stand beside the others."""
+        """Whether there is room for a table's last column next to the others."""
         columns = list(zip(*rows, strict=True))
         left = len(indent) + sum(max(map(_length, column)) + 2 for column in columns[:-1])
         return self.width - left >= min(26, max(map(len, columns[-1])))
@@ -115,7 +115,7 @@ class Printer:
 
 
 def _length(text: str) -> int:
-    """How many columns a text takes: colours take none."""
+    """The width of a string, without color codes."""
     return len(_ESCAPES.sub("", text))
 
 
@@ -128,7 +128,7 @@ def _wrap(text: str, width: int, hanging: str) -> list[str]:
 
 
 def _squeezed(widths: list[int], room: int) -> list[int]:
-    """The widths of columns, made narrower until they fit the room: the last one first, for names come first."""
+    """The widths of columns, reduced until they fit: the last ones first, because names come first."""
     widths = list(widths)
     for least in (16, 8):
         for i in reversed(range(len(widths))):
