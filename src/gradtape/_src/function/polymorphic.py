@@ -23,6 +23,7 @@ from gradtape._src.arrays.symbolic import NeedsEagerError, current_graph
 from gradtape._src.errors import InvalidArgumentError
 from gradtape._src.function.arguments import Arguments
 from gradtape._src.function.concrete import ConcreteFunction
+from gradtape._src.function.python_code import raising_module
 from gradtape._src.function.tracing import Tracer, may_fit
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.shape import TensorShape

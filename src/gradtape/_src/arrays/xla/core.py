@@ -315,8 +315,6 @@ def _walked_together(function: Callable[..., Array], batch_dims: int) -> Callabl
 
 def take(x: Array, indices: Array, *, axis: int, batch_dims: int = 0) -> Array:
     """Known indices were checked before; XLA clips those that are out of range."""
-    if not x.shape[axis]:  # a check of the indices refuses them, unless there are none
-        return jnp.zeros((*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :]), x.dtype)
     at = axis - batch_dims
 
     def one(x: Array, indices: Array) -> Array:
