@@ -109,7 +109,7 @@ def _tried(graph: Graph, before: _Trial, loop: Loop, wanted: set[int], limit: in
         groups = grouping(loop, max(keeps, 0))
         if groups is None:
             return None
-        again = groups.count * groups.size
+        again = groups.number * groups.size
         draft = _draft(*_divided(graph, before.draft, loop, groups), wanted, limit)
         seconds = before.seconds + again / loop.length * step_of(node, speed_here()).seconds
         draft.plan.seconds += seconds

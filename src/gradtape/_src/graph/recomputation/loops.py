@@ -47,7 +47,7 @@ class Loop(NamedTuple):
 class Grouping(NamedTuple):
     """How many groups there are at the start of a loop, and of how many iterations. The others stay in stacks."""
 
-    count: int
+    number: int
     size: int
 
 
@@ -56,7 +56,7 @@ def grouping(loop: Loop, nbytes: int) -> Grouping | None:
     those with which it keeps the fewest. The stacks of a group come in the place of those of the other iterations.
 
     >>> grouping(Loop(0, 1, {}, 100, row_bytes=1, start_bytes=1), 60)
-    Grouping(count=1, size=41)
+    Grouping(number=1, size=41)
     """
     length, row, start, given = loop.length, loop.row_bytes, loop.start_bytes, loop.given_bytes
     found: list[tuple[bool, int, Grouping]] = []
@@ -217,7 +217,8 @@ class _Divided:
         """The outputs of the second scan, by number."""
         residuals = self.loop.residuals
         own = [row for i, row in enumerate(self.back_rows) if i not in residuals]
-        carry, last = self.back_carry, []
+        carry: list[Tensor] = self.back_carry
+        last: list[Tensor] = []
         if self._left:
             rows = [
                 self.rest[residuals[i]] if i in residuals else self._after_groups(row)
