@@ -32,6 +32,7 @@ RESULTS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "keras_style_transfer.py": (r"before, ([\d.]+) after", lambda distance: distance < 0.007),  # without steps: 0.012
     "keras_text.py": (r"LSTM +([\d.]+) %", lambda percent: percent > 90),
     "linear_regression.py": (r"Largest difference from the closed form: (\S+)", lambda distance: distance < 0.01),
+    "memory_limit.py": (r"limit +([\d.]+) MB: peak", lambda megabytes: megabytes > 5),  # the first limit is the peak
     "newton_cg.py": (r"digits +Newton-CG .* (\S+)\n", lambda gradient: gradient < 1e-6),
     "physics_informed.py": (r"Relative error of the solution: ([\d.]+) %", lambda percent: percent < 8),
     "pix2pix.py": (r"digits in the right color ([\d.]+) %", lambda percent: percent > 25),  # by chance: 10
