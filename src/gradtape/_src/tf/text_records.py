@@ -99,11 +99,10 @@ def decode_csv(
     texts = texts_in(records, _CSV)
     delimiter, missing = text_bytes(field_delim, "field_delim"), text_bytes(na_value, "na_value")
     _check_columns(defaults, delimiter, select_cols)
-    plain = None if select_cols is not None else _plain_columns(texts, delimiter, len(defaults))
-    columns: Sequence[list[bytes] | Packed]
-    if plain is not None:
-        columns = plain
-    else:
+    columns: Sequence[Any] | None = None
+    if select_cols is None:
+        columns = _plain_columns(texts, delimiter, len(defaults))
+    if columns is None:
         columns = _columns_of(texts.rows, delimiter, use_quote_delim, select_cols, len(defaults))
     return [
         _column(column, i, default, missing, texts.shape)
