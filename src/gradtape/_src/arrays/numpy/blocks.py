@@ -78,12 +78,11 @@ def in_blocks(function: Callable[..., Sequence[Array]], dtypes: Sequence[np.dtyp
     def call(*args: Any) -> tuple[Array, ...]:
         shape = next(a.shape for a in args if type(a) is ndarray and a.ndim)
         cuts = _cuts(args, shape)
-        if cuts is None:
+        ends = [] if cuts is None else _ends(cuts.shape[0], 1, is_ufunc=False)
+        if cuts is None or len(ends) == 2:
             return tuple(function(*args))
-        (length,) = cuts.shape
         results = [memory.empty(shape, dtype) for dtype in dtypes]
         flat = [result.reshape(-1) for result in results]
-        ends = _ends(length, 1, is_ufunc=False)
 
         def write(i: int) -> None:
             start, stop = ends[i], ends[i + 1]
