@@ -44,7 +44,7 @@ def _digits(texts: Packed, starts: ndarray, counts: ndarray) -> ndarray | None:
 
 def _unsigned(texts: Packed) -> tuple[ndarray, ndarray, ndarray]:
     """Where the digits of each text start, how many bytes there are, and which numbers are negative."""
-    first = texts.bytes[texts.starts]
+    first = texts.bytes.take(texts.starts)
     negative = first == _MINUS
     signed = negative | (first == _PLUS)
     if not signed.any():

@@ -44,16 +44,21 @@ def read_floats(texts: Sequence[bytes] | Packed, dtype: Any) -> ndarray:
     [1.5, 16.0, -inf]
     """
     found = digits.read_decimals(packed_form(texts)) if len(texts) > _FEW else None
-    rows = texts.rows if isinstance(texts, Packed) else texts
-    numbers = np.array([_float(text) for text in rows], np.float64) if found is None else found
+    numbers = np.array([_float(text) for text in _rows(texts)], np.float64) if found is None else found
     if np.dtype(dtype) == np.float64:
         return numbers
     with float_errors_ignored():
         rounded = numbers.astype(np.float32)
     tied = np.flatnonzero((numbers.view(np.uint64) & _BEYOND_FLOAT) == _HALFWAY)
+    rows = _rows(texts) if len(tied) else ()
     for i in tied.tolist():  # rounded twice: the string decides on which side of the tie the number is
         rounded[i] = _nearest_float(rows[i], rounded[i])
     return rounded
+
+
+def _rows(texts: Sequence[bytes] | Packed) -> Sequence[bytes]:
+    """The texts one by one."""
+    return texts.rows if isinstance(texts, Packed) else texts
 
 
 def _float(text: bytes) -> float:
@@ -94,7 +99,7 @@ def read_integers(texts: Sequence[bytes] | Packed, dtype: Any) -> ndarray:
         and found.min() >= info.min
     ):
         return found.astype(dtype)  # at most eight digits
-    rows = texts.rows if isinstance(texts, Packed) else texts
+    rows = _rows(texts)
     try:
         if b"_" in b"".join(rows):
             raise ValueError

@@ -75,6 +75,7 @@ def _check_base64(rows: list[bytes], op: str) -> None:
 
 # -- comma-separated values ------------------------------------------------------------------------------------------
 _CSV = "DecodeCSV"
+_NEWLINE = np.uint8(10)
 _CSV_TYPES = ("float32", "float64", "int32", "int64", "string")
 
 
@@ -99,11 +100,8 @@ def decode_csv(
     texts = texts_in(records, _CSV)
     delimiter, missing = text_bytes(field_delim, "field_delim"), text_bytes(na_value, "na_value")
     _check_columns(defaults, delimiter, select_cols)
-    columns: Sequence[Any] | None = None
-    if select_cols is None:
-        columns = _plain_columns(texts, delimiter, len(defaults))
-    if columns is None:
-        columns = _columns_of(texts.rows, delimiter, use_quote_delim, select_cols, len(defaults))
+    plain = None if select_cols is not None else _plain_columns(texts, delimiter, len(defaults))
+    columns: list[Any] = plain or _columns_of(texts.rows, delimiter, use_quote_delim, select_cols, len(defaults))
     return [
         _column(column, i, default, missing, texts.shape)
         for i, (column, default) in enumerate(zip(columns, defaults, strict=True))
@@ -135,13 +133,14 @@ def _plain_columns(texts: Texts, delimiter: bytes, count: int) -> list[Packed] |
     whole = texts.packed.joined(b"\n")
     found = whole.bytes[: int(whole.ends[-1])]
     data = found.tobytes()
-    if b'"' in data or b"\r" in data or data.count(b"\n") != texts.size - 1:
-        return None
-    if data.count(delimiter) != (count - 1) * texts.size:
+    if b'"' in data or b"\r" in data or np.count_nonzero(found == _NEWLINE) != texts.size - 1:
         return None
     if count == 1:
-        return [whole]
-    marks = np.flatnonzero(found == delimiter[0]).reshape(-1, count - 1)
+        return None if delimiter in data else [whole]
+    places = np.flatnonzero(found == delimiter[0])
+    if len(places) != (count - 1) * texts.size:
+        return None
+    marks = places.reshape(-1, count - 1)
     if (marks[:, 0] < whole.starts).any() or (marks[:, -1] >= whole.ends).any():
         return None  # some record has more fields, and another one fewer
     limits = np.concatenate([whole.starts[:, None] - 1, marks, whole.ends[:, None]], axis=1)
