@@ -36,6 +36,16 @@ class Coordinator:
     >>> coordinator.join([thread])
     >>> len(steps), coordinator.joined
     (3, True)
+
+    >>> coordinator.clear_stop()
+    >>> coordinator.register_thread(threading.Thread(target=print))
+    >>> with coordinator.stop_on_exception():
+    ...     raise ValueError("wrong")
+    >>> coordinator.wait_for_stop(timeout=1.0)
+    True
+    >>> coordinator.raise_requested_exception()
+    Traceback (most recent call last):
+    ValueError: wrong
     """
 
     def __init__(self, clean_stop_exception_types: Any = None) -> None:
