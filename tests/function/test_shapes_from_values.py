@@ -665,6 +665,8 @@ MIXED = {
     "switch_case": lambda n: tf.switch_case(n, [lambda: tf.reduce_sum(tf.range(n)), lambda: 1.0]),
     "cond": lambda n: tf.cond(n > 1, lambda: tf.reduce_sum(tf.range(n)), lambda: 1.0),
     "case": lambda n: tf.case([(n > 1, lambda: tf.reduce_sum(tf.range(n)))], default=lambda: 1.0),
+    "an op": lambda n: tf.reduce_sum(tf.range(n) > 0),
+    "an op in a branch": lambda n: tf.cond(n > 1, lambda: tf.reduce_sum(tf.range(n)), lambda: tf.reduce_sum(n > 1)),
     "structures": lambda n: tf.cond(n > 1, lambda: tf.range(n), lambda: (1, 1)),
     "while_loop": lambda n: tf.while_loop(lambda i: i < 3, lambda i: tf.cast(tf.range(n)[0], tf.float32), [n]),
 }
@@ -674,3 +676,9 @@ MIXED = {
 def test_dtypes_are_checked_beside_unknown_sizes(name: str) -> None:
     with pytest.raises(TypeError):
         tf.function(MIXED[name])(tf.constant(2))
+
+
+def test_dtypes_are_checked_beside_declared_dimensions() -> None:
+    f = tf.function(lambda x: tf.reduce_sum(x > 0), input_signature=[tf.TensorSpec([None])])
+    with pytest.raises(TypeError):
+        f(tf.constant([1.0, 2.0]))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradtape._src import errors, nest
+from gradtape._src.arrays.graph_ops import for_all_sizes
 from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import convert
 from gradtape._src.interrupts import contextmanager
@@ -75,7 +76,7 @@ def graph_errors(known: bool = True) -> Iterator[None]:
         yield
     except (errors.OpError, ValueError) as error:
         other = as_graph_error(error)
-        if other is error or (isinstance(error, errors.OpError) and not known):
+        if other is error or not (known or isinstance(other, TypeError)):
             raise
         raise other from None
 
@@ -103,4 +104,5 @@ def as_graph_error(error: Exception) -> Exception:
         return error
     message = error.message if isinstance(error, errors.OpError) else str(error)
     given = (None, None, message) if issubclass(kind, errors.OpError) else (message,)
-    return kind(*given).with_traceback(error.__traceback__)
+    traced = kind(*given).with_traceback(error.__traceback__)
+    return for_all_sizes(traced) if kind is TypeError else traced  # it is about dtypes

@@ -481,9 +481,7 @@ class TangentProgram:
                 directions.append(t)
                 tangents[uid] = t if rows is None else Batched(t, level)
             records, reachable = _reachable(traced, frozenset(sources), shapes)
-            for step in _leading_to(
-                targets, records
-            ):  # through a compiled function custom gradients hold in both modes, as in TensorFlow
+            for step in records:  # through a compiled function custom gradients hold in both modes, as in TensorFlow
                 push(step, tangents, reachable, traced=True, bodies=False)
             outputs: list[Tensor] = []
             self.slots: list[int | None] = []
@@ -548,17 +546,6 @@ def _add_output(gradient: Any, shape: Shape, dtype: Any, outputs: list[Tensor]) 
         return _Slot(first, gradient.shape)
     outputs.append(wrap(zeros(shape, dtype)) if gradient is None else as_tensor(gradient))
     return _Slot(first, None)
-
-
-def _leading_to(targets: Sequence[Tensor], records: Sequence[Any]) -> list[Any]:
-    """The records that tensors depend on: what a function computes for nothing has no tangents, and no errors."""
-    needed, found = {target.uid for target in targets}, []
-    for record in reversed(records):
-        _, inputs, outputs, *_ = record
-        if not needed.isdisjoint(outputs if type(outputs) is tuple else (outputs,)):
-            needed.update(inputs if type(inputs) is tuple else (inputs,))
-            found.append(record)
-    return found[::-1]
 
 
 def _reachable(traced: Traced, sources: frozenset[int], shapes: dict[int, Shape]) -> tuple[list[Any], dict[int, Shape]]:
