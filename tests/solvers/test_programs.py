@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src.devices import get_graph_mode
 
 RNG = np.random.default_rng(3)
 N, P, M = 5, 2, 6
@@ -157,6 +158,20 @@ def test_only_the_symmetric_part_of_the_matrix_counts():
 def test_a_batch_without_programs_and_a_program_without_unknowns():
     assert tf.autodiff.solve_qp(np.eye(2), np.zeros((0, 2)), G=np.eye(2), h=[1.0, 1.0]).x.shape == (0, 2)
     assert tf.autodiff.solve_qp(np.zeros((0, 0)), np.zeros(0)).x.shape == (0,)
+
+
+@pytest.mark.parametrize("mode", ["off", "auto"])
+def test_the_strength_of_relaxations_on_another_engine(mode):
+    pytest.importorskip("jax")
+    before = get_graph_mode()
+    tf.config.set_engine("xla")
+    tf.config.set_graph_mode(mode)
+    try:
+        found = tf.autodiff.soft_rank(tf.constant([3.0, 1.0, 2.0]), regularization_strength=tf.constant(2.0) * 0.05)
+        np.testing.assert_allclose(found, [3.0, 1.0, 2.0], rtol=1e-5)
+    finally:
+        tf.config.set_engine("numpy")
+        tf.config.set_graph_mode(before)
 
 
 @pytest.mark.parametrize("jit", [False, True])

@@ -120,12 +120,12 @@ def check_whole(name: str, value: Any, least: int) -> None:
 
 def check_positive(name: str, value: Any) -> None:
     """Raise unless a number, or a tensor whose value is known, is positive."""
+    known: Any = value
     if isinstance(value, (Tensor, Variable)):
-        value = convert(value).array if is_known(value) else 1.0
-    is_number = isinstance(value, (numbers.Real, np.ndarray)) and not isinstance(value, bool)
-    if not is_number or np.ndim(value):
+        known = np.asarray(convert(value).numpy(), np.float64) if is_known(value) else 1.0
+    if isinstance(known, (bool, str)) or np.ndim(known) or not isinstance(known, (numbers.Real, np.ndarray)):
         raise TypeError(f"{name} must be a number; received {value!r}.")
-    if not value > 0:
+    if not float(known) > 0:
         raise ValueError(f"{name} must be positive; received {value!r}.")
 
 
