@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 import weakref
 from math import prod
@@ -172,6 +174,31 @@ def test_elementwise_kernels_run_in_blocks_only_after_the_first_large_array():
     assert registry["tanh"].kernel is not np.tanh
     assert registry["matmul"].kernel is core.matmul
     np.testing.assert_array_equal(tf.tanh([0.5, 1.0]), np.tanh(np.float32([0.5, 1.0])))
+
+
+FIRST_ARRAY = """
+import resource, numpy as np, gradtape as tf
+from gradtape._src.core.primitive import registry
+def draw():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    tf.random.{function}([2_000_000])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+tf.tanh(1.0)
+faults = [draw() for _ in range(4)]
+assert registry["tanh"].kernel is not np.tanh
+print(min(faults))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="page faults of glibc's memory")
+@pytest.mark.parametrize("function", ["normal", "uniform", "truncated_normal"])
+def test_random_numbers_can_be_the_first_large_array(function):
+    """Without the preparation for large arrays, the system clears thousands of pages for every call."""
+    env = {**os.environ, "OMP_NUM_THREADS": "2"}
+    code = FIRST_ARRAY.format(function=function)
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 500
 
 
 @pytest.mark.usefixtures("_two")

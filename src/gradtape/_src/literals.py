@@ -16,7 +16,7 @@ from numpy import ndarray
 
 from gradtape._src.dtypes import DType, dtype_of
 from gradtape._src.interrupts import float_errors_ignored, graph_traced
-from gradtape._src.memory import prepare
+from gradtape._src.memory import MAPPED, prepare
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _INT32, _INT64, _BOOL, _OBJECT = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.bool_), np.dtype(np.object_)
@@ -328,7 +328,7 @@ def _stacked(rows: list[ndarray], shape: list[int]) -> tuple[Any, set[str]]:
 # -- NumPy arrays ----------------------------------------------------------------------------------------------------
 def _from_numpy(value: Any, dtype: DType | None) -> ndarray:
     value = np.asarray(value)
-    if value.nbytes > 2**17:
+    if value.nbytes > MAPPED:
         prepare(value.nbytes)
     if value.dtype.kind in "USOT" and (dtype is None or dtype.name == "string"):
         return _text_array(value)

@@ -19,6 +19,9 @@ from numpy import ndarray
 
 from gradtape._src import forks
 
+MAPPED = 2**17
+"""Size in bytes above which glibc, left alone, maps new memory for a block and clears it."""
+
 LARGE = 2**25
 """The size in bytes from which on the C library always returns a freed block to the system."""
 
@@ -88,6 +91,8 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
     Every NumPy array in a block of memory refers to the block: if only this list refers to it, the block is free.
     """
     size = math.prod(shape) * dtype.itemsize
+    if size > MAPPED:
+        prepare(size)
     if size < LARGE or dtype.hasobject or _FREE is None:
         return np.empty(shape, dtype)
     with _lock:

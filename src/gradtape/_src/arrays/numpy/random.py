@@ -32,8 +32,8 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _MULTIPLIERS = np.array([[0xCD9E8D57], [0xD2511F53]], np.uint64)
 _WEYL = np.array([[0x9E3779B9], [0xBB67AE85]], np.uint64)
-_CHUNK = 8192  # blocks at a time, so that arrays stay in the cache
-_ELEMENTS = 1 << 14  # elements at a time, with rejection
+_CHUNK = 1 << 14  # blocks at a time: the working set stays in the cache
+_ELEMENTS = 1 << 14  # elements at a time that reject
 _RESERVED = np.uint64(256)  # blocks that an element may use
 SEEDS_KEY = 0x02461E293EC8F720  # the key with which TensorFlow scrambles the seeds of stateless ops
 
@@ -292,7 +292,7 @@ def random_truncated(stream: Array, *, shape: Shape, dtype: Any) -> Array:
     dtype, count = np.dtype(dtype), _math.prod(shape)
     together = 2 if dtype == np.float64 else 4
     groups, stride = -(-count // together), np.uint64(64 * together)
-    result = np.empty((groups, together), np.float64 if together == 2 else np.float32)
+    result = memory.empty((groups, together), np.dtype(np.float64 if together == 2 else np.float32))
     for start in range(0, groups, _ELEMENTS):
         first = np.arange(start, min(start + _ELEMENTS, groups), dtype=np.uint64) * stride
         result[start : start + _ELEMENTS] = _normals_inside(stream, first, together)
