@@ -250,3 +250,16 @@ def test_whether_a_tape_records():
         with tape.stop_recording():
             assert not tape_module.should_record_backprop([x])
     assert not tape_module.should_record_backprop([x])
+
+
+def test_names_of_keras_that_libraries_use():
+    from gradtape._src.hooks.tensorflow import internal_names
+
+    internal = internal_names()
+
+    class Layer:
+        @internal.tracking.no_automatic_dependency_tracking
+        def build(self, size):
+            return size
+
+    assert Layer().build(3) == 3

@@ -39,7 +39,7 @@ from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.reasons import missing_sentence
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf import specs
+from gradtape._src.tf import scopes, specs
 from gradtape._src.tf.compat import SecondVersion, like_tensorflow
 from gradtape._src.tf.tensor_array import TensorArray
 from gradtape._src.variable import Variable
@@ -101,7 +101,11 @@ def uninstall_as_tensorflow() -> None:
 def internal_names() -> ModuleType:
     """Return the namespace ``tensorflow.__internal__``."""
     made = ModuleType(f"{_ALIAS}.__internal__", "What Keras and libraries use of TensorFlow.")
-    made.__dict__.update(CompositeTensor=specs.CompositeTensor, TypeSpec=specs.TypeSpec, nest=nest_functions)
+    tracking = ModuleType(f"{made.__name__}.tracking", "How attributes of modules are tracked.")
+    tracking.__dict__.update(no_automatic_dependency_tracking=scopes.no_automatic_dependency_tracking)
+    made.__dict__.update(
+        CompositeTensor=specs.CompositeTensor, TypeSpec=specs.TypeSpec, nest=nest_functions, tracking=tracking
+    )
     return made
 
 
