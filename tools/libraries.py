@@ -222,7 +222,8 @@ def record(library: Library, side: Side, outcomes: dict[str, str], folder: Path)
 
 
 def _kind(library: Library) -> str:
-    own = "its own" if library.every == 1 else f"1 in {library.every} of its own"
+    own = library.part or "its own"
+    own = own if library.every == 1 else f"1 in {library.every} of {own}"
     if not library.program.exists():
         return own
     return f"{own}, programs" if library.tests else "programs"

@@ -21,6 +21,7 @@ class Library:
     origin   what has the tests: "wheel", "sdist", or "owner/name@revision" of its repository on GitHub
     removed  files of the tests' sources to delete, so that the installed package is imported
     options  arguments of pytest
+    part     what the tests are, where they are a part of its own
     every    run every n-th test only, where there are thousands
     settings environment variables
     """
@@ -35,6 +36,7 @@ class Library:
     origin: str = "wheel"
     removed: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    part: str = ""
     every: int = 1
     settings: dict[str, str] = field(default_factory=dict)
 
@@ -103,8 +105,10 @@ _ALL = (
         needs=_PENNYLANE_NEEDS,
         alone=("pennylane-lightning==0.42.0",),
         without=("jax",),
-        tests=("tests",),
+        tests=("tests/workflow/interfaces",),
         options=("-m", "tf"),
+        part="the TensorFlow tests of workflow/interfaces",
+        every=20,
     ),
     Library("tensorflow-probability", "0.25.0", needs=(*_PROBABILITY_NEEDS, "scipy"), theirs=("tf-keras==2.21.0",)),
     Library(
@@ -140,9 +144,10 @@ _ALL = (
     Library(
         "bayesflow",
         "2.0.10",
-        needs=("matplotlib", "networkx", "pandas", "scipy", "seaborn", "tqdm"),
+        needs=("matplotlib", "networkx", "nbconvert", "nbformat", "pandas", "scipy", "seaborn", "tqdm"),
         tests=("tests",),
         origin="bayesflow-org/bayesflow@v2.0.10",
+        every=10,
         settings={"KERAS_BACKEND": "tensorflow"},
     ),
     Library(
