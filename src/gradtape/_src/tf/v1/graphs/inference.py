@@ -127,25 +127,29 @@ def inferred(op: Operation) -> Results:
     return _common(op)
 
 
-_SHAPED_BY = {"reshape": "values", "broadcast_to": "values", "tile": "axes", "transpose": "axes"}
-"""Functions of a tensor and a vector, and what the vector has a number for: each axis of the result, or of both."""
+_SHAPED = ("reshape", "broadcast_to")
+"""Functions of a tensor and a vector that has a number for each axis of the result."""
+
+_KEEPING_RANK = ("tile", "transpose")
+"""The same, where it has a number for each axis of the tensor, and the result has as many."""
 
 
 def _ranked(op: Operation) -> Results | None:
     """The result of a function of which only the rank is known, if at all, since a vector has the sizes or the order of
     its axes; None for others.
     """
-    kind = _SHAPED_BY.get(op.function.__name__)
-    if kind is None or len(op.args) < 2 or not isinstance(op.args[1], GraphTensor):
+    name = op.function.__name__
+    keeps_rank = name in _KEEPING_RANK
+    if not (keeps_rank or name in _SHAPED) or len(op.args) < 2 or not isinstance(op.args[1], GraphTensor):
         return None
     x, vector = op.args[0], op.args[1].shape
     length = vector[0] if vector.rank == 1 else None
-    if not isinstance(x, GraphTensor) or (length is not None and op.function.__name__ in ("reshape", "tile")):
+    if not isinstance(x, GraphTensor) or (length is not None and name in ("reshape", "tile")):
         return None
     have = x.shape.rank
-    if vector.rank not in (None, 1) or (kind == "axes" and None not in (have, length) and have != length):
+    if vector.rank not in (None, 1) or (keeps_rank and None not in (have, length) and have != length):
         return None  # an error, which the function raises
-    rank = length if kind == "values" or have is None else have
+    rank = have if keeps_rank and have is not None else length
     like = wrap(np.zeros((), x.dtype.numpy_dtype))
     return like, [like], [TensorShape(None if rank is None else [None] * rank)]
 
