@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as tf
+from gradtape._src import devices
 from gradtape.testing import check_gradients
 
 Invalid = tf.errors.InvalidArgumentError
@@ -461,3 +462,9 @@ def test_a_list_limits_no_loop():
     for run in (loop, tf.function(loop)):
         with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
             run(tf.constant(3))
+
+
+def test_symbolic_tensors_are_no_arrays_beside_meshes(monkeypatch):
+    monkeypatch.setitem(devices.sharded_meshes, object(), object())
+    with pytest.raises(NotImplementedError, match="Cannot convert a symbolic"):
+        tf.function(lambda x: np.asarray(x), autograph=False)(tf.constant(1.0))

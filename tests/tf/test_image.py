@@ -284,7 +284,7 @@ def test_without_pillow(monkeypatch):
         return original(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match=r"pip install gradtape\[viz\]"):
+    with pytest.raises(ImportError, match=r"pip install 'gradtape\[viz\]'"):
         tf.io.encode_png(np.zeros((1, 1, 1), np.uint8))
 
 

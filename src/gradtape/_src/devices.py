@@ -237,7 +237,7 @@ def use_several() -> None:
 
 def readable(array: Any) -> Any:
     """An XLA array for NumPy; raises an error for a shard of a tensor on a mesh."""
-    if sharded_meshes and not array.is_fully_replicated and mesh_of(array) is not None:
+    if sharded_meshes and not getattr(array, "is_fully_replicated", True) and mesh_of(array) is not None:
         raise errors.UnimplementedError(
             None,
             None,

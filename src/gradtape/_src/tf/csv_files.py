@@ -17,6 +17,7 @@ from gradtape._src.data.dataset import Dataset
 from gradtape._src.data.files import FileDataset
 from gradtape._src.dtypes import DType, as_dtype, float32, float64, int32, int64, string
 from gradtape._src.formats.tfrecord import lines_in, opened
+from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import gfile
 from gradtape._src.tf.text_records import decode_csv
@@ -281,7 +282,7 @@ def _is_valid(text: str, dtype: DType) -> bool:
     try:
         if dtype.is_integer:
             return dtype.min <= int(text) <= dtype.max
-        with np.errstate(over="ignore"):
+        with float_errors_ignored():
             return bool(dtype.as_numpy_dtype(text) < np.inf)
     except (ValueError, OverflowError):
         return False
