@@ -17,11 +17,11 @@ from gradtape._src.dtypes import as_dtype
 from gradtape._src.indexed_slices import IndexedSlices, map_values
 from gradtape._src.lazy_names import getattr_of, homes_of
 from gradtape._src.literals import cannot_convert
-from gradtape._src.ops import array, index, math, nn, operators, reduce, segment
+from gradtape._src.ops import array, index, math, operators, reduce
 from gradtape._src.ops.operators import no_zeros, without_kernel
 from gradtape._src.ops.sparse_tensor import SparseTensor, map_values as map_sparse
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf.arguments import axes_of, axis_of, extent, flag, integer, scan_axis, static, truth
+from gradtape._src.tf.arguments import axes_of, axis_of, flag, integer, scan_axis, static, truth
 from gradtape._src.tf.array import cast, zeros_like
 
 if TYPE_CHECKING:
@@ -541,21 +541,11 @@ def cumsum(
     >>> tf.cumsum([1, 2, 3]).numpy().tolist()
     [1, 3, 6]
     """
-    return _scan(reduce.cumsum, x, axis, exclusive, reverse, "Cumsum")
+    return scan_along(reduce.cumsum, x, axis, exclusive, reverse, "Cumsum")
 
 
-def cumprod(
-    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-) -> Tensor:
-    """Compute cumulative products. As in TensorFlow, the gradient of a factor that is 0 is 0.
-
-    >>> tf.math.cumprod([1.0, 2.0, 3.0]).numpy().tolist()
-    [1.0, 2.0, 6.0]
-    """
-    return _scan(segment.running_product, x, axis, exclusive, reverse, "Cumprod")
-
-
-def _scan(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: str) -> Tensor:
+def scan_along(function: Any, x: Any, axis: Any, exclusive: bool, reverse: bool, op: str) -> Tensor:
+    """Run a primitive that scans an axis."""
     x = operand(x)
     if x.array.dtype.kind in "bO":
         raise errors.unsupported_dtype(op, x.dtype, "fciu")
@@ -613,39 +603,6 @@ def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name:
     return result
 
 
-@dispatched
-def softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """Compute exp(x) / sum(exp(x)) along an axis, the last by default.
-
-    >>> print(tf.math.softmax([0.0, 0.0, 1.0]).numpy().round(4))
-    [0.2119 0.2119 0.5761]
-    """
-    x = operand(logits)
-    result: Tensor = nn.softmax(x, axis=_softmax_axis(x, axis, "Softmax"))
-    return result
-
-
-def _softmax_axis(x: Tensor, axis: Any, op: str) -> int:
-    if x.array.dtype.kind not in "fV":
-        raise errors.unsupported_dtype(op, x.dtype, "half, bfloat16, float, double")
-    rank, at = len(x.array.shape), -1 if axis is None else extent(axis, "axis", op)
-    if not -rank <= at < rank:
-        kind = errors.refused_value if rank else errors.invalid_argument
-        raise kind(f"{op} axis {at} is not in [{-rank}, {rank}): logits must have at least 1 dimension", op)
-    return at + rank if at < 0 else at
-
-
-def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
-    """Compute log(softmax(x)), without overflow.
-
-    >>> print(tf.math.log_softmax([1.0, 1.0, 1000.0]).numpy().round(4))
-    [-999. -999.    0.]
-    """
-    x = operand(logits)
-    result: Tensor = nn.log_softmax(x, axis=_softmax_axis(x, axis, "LogSoftmax"))
-    return result
-
-
 def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """Divide x by its Euclidean norm along axes, which is clipped to at least sqrt(epsilon).
 
@@ -683,10 +640,11 @@ def polyval(coeffs: Sequence[Any], x: TensorLike, name: str | None = None) -> Te
 # -- functions that are imported on first use ------------------------------------------------------------------------
 _HOMES = homes_of(
     ("tf.indexing", "bincount confusion_matrix invert_permutation is_non_decreasing is_strictly_increasing"),
+    ("tf.nn", "log_softmax softmax"),
     ("tf.ranking", "approx_max_k approx_min_k in_top_k top_k"),
     (
         "tf.segments",
-        "accumulate_n cumulative_logsumexp segment_max segment_mean segment_min segment_prod segment_sum "
+        "accumulate_n cumprod cumulative_logsumexp segment_max segment_mean segment_min segment_prod segment_sum "
         "unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod "
         "unsorted_segment_sqrt_n unsorted_segment_sum",
     ),
@@ -706,6 +664,7 @@ if TYPE_CHECKING:
         is_non_decreasing as is_non_decreasing,
         is_strictly_increasing as is_strictly_increasing,
     )
+    from gradtape._src.tf.nn import log_softmax as log_softmax, softmax as softmax
     from gradtape._src.tf.ranking import (
         approx_max_k as approx_max_k,
         approx_min_k as approx_min_k,
@@ -714,6 +673,7 @@ if TYPE_CHECKING:
     )
     from gradtape._src.tf.segments import (
         accumulate_n as accumulate_n,
+        cumprod as cumprod,
         cumulative_logsumexp as cumulative_logsumexp,
         segment_max as segment_max,
         segment_mean as segment_mean,

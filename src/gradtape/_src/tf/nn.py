@@ -17,7 +17,7 @@ from gradtape._src.ops import array, index, math, nn
 from gradtape._src.ops.attention import attention
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math as tfmath
-from gradtape._src.tf.arguments import axis_of, integer
+from gradtape._src.tf.arguments import axis_of, extent, integer
 from gradtape._src.tf.array import cast, moveaxis_last
 from gradtape._src.tf.convolution import (
     atrous_conv2d as atrous_conv2d,
@@ -103,9 +103,41 @@ if TYPE_CHECKING:
 
 relu = math.relu
 sigmoid, softplus, tanh = math.sigmoid, math.softplus, math.tanh
-softmax, log_softmax = tfmath.softmax, tfmath.log_softmax
 experimental = SimpleNamespace(general_dropout=_general_dropout, stateless_dropout=_stateless_dropout)
 l2_normalize, zero_fraction = tfmath.l2_normalize, tfmath.zero_fraction
+
+
+@dispatched
+def softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
+    """Compute exp(x) / sum(exp(x)) along an axis, the last by default.
+
+    >>> print(tf.math.softmax([0.0, 0.0, 1.0]).numpy().round(4))
+    [0.2119 0.2119 0.5761]
+    """
+    x = operand(logits)
+    result: Tensor = nn.softmax(x, axis=_softmax_axis(x, axis, "Softmax"))
+    return result
+
+
+def _softmax_axis(x: Tensor, axis: Any, op: str) -> int:
+    if x.array.dtype.kind not in "fV":
+        raise errors.unsupported_dtype(op, x.dtype, "half, bfloat16, float, double")
+    rank, at = len(x.array.shape), -1 if axis is None else extent(axis, "axis", op)
+    if not -rank <= at < rank:
+        kind = errors.refused_value if rank else errors.invalid_argument
+        raise kind(f"{op} axis {at} is not in [{-rank}, {rank}): logits must have at least 1 dimension", op)
+    return at + rank if at < 0 else at
+
+
+def log_softmax(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
+    """Compute log(softmax(x)), without overflow.
+
+    >>> print(tf.math.log_softmax([1.0, 1.0, 1000.0]).numpy().round(4))
+    [-999. -999.    0.]
+    """
+    x = operand(logits)
+    result: Tensor = nn.log_softmax(x, axis=_softmax_axis(x, axis, "LogSoftmax"))
+    return result
 
 
 swish = silu

@@ -20,6 +20,7 @@ from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.arguments import Axes, flag, integer, integers, scan_axis
 from gradtape._src.tf.array import cast
+from gradtape._src.tf.math import scan_along
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -342,6 +343,17 @@ def _prod(block: Tensor) -> Any:
 
 
 # -- scans and sums --------------------------------------------------------------------------------------------------
+def cumprod(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """Compute cumulative products. As in TensorFlow, the gradient of a factor that is 0 is 0.
+
+    >>> tf.math.cumprod([1.0, 2.0, 3.0]).numpy().tolist()
+    [1.0, 2.0, 6.0]
+    """
+    return scan_along(segment.running_product, x, axis, exclusive, reverse, "Cumprod")
+
+
 def cumulative_logsumexp(
     x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradtape._src.arrays import attach_operators, register_namespace
 from gradtape._src.arrays.base import Interpreter
-from gradtape._src.arrays.lazy.programs import register_compiler as register_compiler
+from gradtape._src.arrays.lazy.compilers import register_compiler as register_compiler
 from gradtape._src.arrays.lazy.trace import (
     Lazy as Lazy,
     assigned as assigned,

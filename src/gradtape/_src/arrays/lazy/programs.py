@@ -12,7 +12,7 @@ a learning rate, are constants of a compiled program as long as they do not chan
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from gradtape._src import forks
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.lazy.calls import Spec, kinds
+from gradtape._src.arrays.lazy.compilers import Runner as Runner, compilers
 from gradtape._src.call_sites import Line
 from gradtape._src.errors import OpError
 from gradtape._src.interrupts import float_errors_ignored, is_interrupt
@@ -48,18 +49,6 @@ class Failure:
     def run(self, reason: str) -> None:
         """Raise the error, wherever the value is needed."""
         raise self.error
-
-
-Runner = Callable[[Sequence[Any], Sequence[int], list[Any]], None]
-"""A compiled program: takes its inputs, the numbers of those that nothing else refers to, and a list to which it adds
-its results, by one call of C code if it has written to inputs."""
-
-_compilers: list[Callable[[LazyProgram], Runner]] = []
-
-
-def register_compiler(compile_: Callable[[LazyProgram], Runner]) -> None:
-    """Register what turns a program into something that runs as a whole."""
-    _compilers[:] = [compile_]
 
 
 compile_after = [1]
@@ -122,7 +111,7 @@ class LazyProgram:
     def _current(self, literals: list[Any]) -> Runner | None:
         """The compiled program for these literals; None where it runs op by op."""
         if self._runner is None:
-            if self.runs <= compile_after[0] or len(self.steps) < 2 or self.problem or not _compilers:
+            if self.runs <= compile_after[0] or len(self.steps) < 2 or self.problem or not compilers:
                 self.literals, self._ids = literals, [*map(id, literals)]
                 return None
             if self.literals:
@@ -146,7 +135,7 @@ class LazyProgram:
 
     def _compile(self, reason: str) -> None:
         try:
-            self._runner = _compilers[0](self)
+            self._runner = compilers[0](self)
         except Exception as error:
             if is_interrupt(error):
                 raise

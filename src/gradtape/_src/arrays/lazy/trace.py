@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray
@@ -26,10 +26,12 @@ from numpy import ndarray
 from gradtape._src import forks
 from gradtape._src.arrays.base import LIBRARY_FUNCTIONS
 from gradtape._src.arrays.lazy.calls import Kind, Spec, UnknownKindError, are_quick, kind_of, kinds, spec_of
-from gradtape._src.arrays.lazy.programs import Failure, Plan, engine, plan_of
 from gradtape._src.arrays.refusals import refusals
 from gradtape._src.call_sites import Line, user_line
 from gradtape._src.interrupts import setting
+
+if TYPE_CHECKING:
+    from gradtape._src.arrays.lazy.programs import Plan
 
 LIMIT = 5000
 """How many results a trace has at most: XLA takes more than twice as long to compile twice as much."""
@@ -364,7 +366,7 @@ class LazyTrace:
             if self._begun is None:
                 alive = [array for array in self.results if getrefcount(array) > _UNUSED]
                 codes = tuple([array.code for array in self.results])
-                self._begun = alive, plan_of(codes, tuple([array.slot for array in alive])) if alive else ()
+                self._begun = alive, _programs().plan_of(codes, tuple([array.slot for array in alive])) if alive else ()
             self._compute(*self._begun, reason)
             self.is_done, self._begun = True, None
             for part in (self.results, self.feeds, self.literals, self.lines, self._launched):
@@ -372,13 +374,14 @@ class LazyTrace:
 
     def _compute(self, alive: list[Lazy], plans: tuple[Plan, ...], reason: str) -> None:
         by_slot = {array.slot: array for array in alive}
+        failure = _programs().Failure
         for i, plan in enumerate(plans):
             if len(self._launched) == i:
                 cut = (reason, user_line())
                 plan.program.cuts[cut] = plan.program.cuts.get(cut, 0) + 1
                 self._launch(plan, {feed for other in plans if other is not plan for feed in other.feeds})
             for slot, value in zip(plan.results, self._launched[i], strict=True):
-                if type(value) is Failure:
+                if type(value) is failure:
                     by_slot[slot].trace = value
                 else:
                     by_slot[slot].value = value
@@ -408,6 +411,13 @@ class LazyTrace:
             and getrefcount(array.value) <= _UNUSED_VALUE
             and (self.device.platform != "cpu" or getattr(array.value, "_npy_value", None) is None)  # a view of NumPy's
         }
+
+
+def _programs() -> Any:
+    """Programs are imported with the first trace that runs."""
+    from gradtape._src.arrays.lazy import programs
+
+    return programs
 
 
 _slot_of: Callable[[Lazy], int] = attrgetter("slot")
@@ -571,7 +581,7 @@ def run_immediately(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> 
         now.run(f"'{name}' runs immediately")
     device = next((a.spec.device for a in args if type(a) is Lazy), None)
     values = [settled(a, f"'{name}' needs its value") for a in args]
-    result = getattr(engine(device), name)(*values, **attrs)
+    result = getattr(_programs().engine(device), name)(*values, **attrs)
     if name == "transfer":
         return result
     return tuple(map(_as_lazy, result)) if type(result) is tuple else _as_lazy(result)

@@ -11,7 +11,7 @@ import ctypes
 import sys
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from gradtape._src import threads
 
@@ -27,16 +27,9 @@ SEVERAL = threads.limit() > 1
 """Whether several threads can run at all."""
 
 
-class _Control(NamedTuple):
-    """OpenBLAS's functions to get and to set the number of threads."""
-
-    get: Callable[[], int]
-    set: Callable[[int], Any]
-
-
 @cache
-def _control() -> _Control | None:
-    """The functions of the BLAS library that NumPy has loaded; None if it is not OpenBLAS, or they are missing."""
+def _control() -> tuple[Callable[[], int], Callable[[int], Any]] | None:
+    """OpenBLAS's functions to get and to set the number of threads; None if NumPy has loaded another BLAS library."""
     for module in ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath"):
         if module not in sys.modules:
             continue
@@ -46,21 +39,24 @@ def _control() -> _Control | None:
             return None
         for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads"):
             if hasattr(library, name.format("get")) and hasattr(library, name.format("set")):
-                return _Control(getattr(library, name.format("get")), getattr(library, name.format("set")))
+                return getattr(library, name.format("get")), getattr(library, name.format("set"))
     return None
 
 
 def alone(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call a function while BLAS uses one thread."""
     control = _control()
-    before = 1 if control is None else control.get()
-    if control is None or before == 1:
+    if control is None:
+        return function(*args, **options)
+    count, set_count = control
+    before = count()
+    if before == 1:
         return function(*args, **options)
     try:
-        control.set(1)
+        set_count(1)
         return function(*args, **options)
     finally:
-        control.set(before)
+        set_count(before)
 
 
 def parts(multiplications: int) -> int:
