@@ -17,6 +17,7 @@ from gradtape._src.arrays import common_namespace, namespace_of
 from gradtape._src.core.dispatch import primitive, register_function
 from gradtape._src.core.primitive import numpy_dtype
 from gradtape._src.core.structure import OpCall
+from gradtape._src.ops import nn as nn  # sparse_cross_entropy, of a rule
 from gradtape._src.ops.batching import broadcast_rows
 
 BLOCK_ROWS = 256
