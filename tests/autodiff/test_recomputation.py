@@ -312,7 +312,6 @@ ON_XLA = [pytest.param(f, True, marks=[] if f == "gated" else [pytest.mark.slow]
 @pytest.mark.parametrize(("form", "jit"), [*[(form, False) for form in FORMS], *ON_XLA])
 def test_loops_compute_groups_of_iterations_again(form, jit):
     """What a loop saves becomes as little as the limit asks for, and no iteration runs three times."""
-    digits = {"rtol": 1e-4, "atol": 1e-7} if jit else {"rtol": 0, "atol": 0}  # XLA compiles other programs differently
     expected, whole, _ = gradient_in_a_loop(form, "1GB", jit)
     assert whole.iterations == 0
     before = 0
@@ -320,7 +319,8 @@ def test_loops_compute_groups_of_iterations_again(form, jit):
         limit = int(whole.unlimited / divisor)
         found, plan, program = gradient_in_a_loop(form, limit, jit)
         for e, f in zip(expected, found, strict=True):
-            np.testing.assert_allclose(f, e, **digits)
+            # XLA compiles other programs differently: sums may round in another order.
+            np.testing.assert_allclose(f, e, rtol=0, atol=3e-6 * np.abs(e).max() if jit else 0)
         if form.startswith("scan") and divisor > 1.5:  # the states are results, which the loss needs twice
             continue
         assert plan.peak <= limit

@@ -72,7 +72,7 @@ def placed(value: Any, device: Any) -> Lazy:
 
 
 def computing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of lazy arrays that computes its results before it returns them."""
+    """Make a function of lazy arrays compute its results before it returns."""
 
     def call(*args: Any, **attrs: Any) -> Any:
         result = function(*args, **attrs)

@@ -1,4 +1,4 @@
-"""Blocks: calls that are recorded once, and from then on added to traces as one call.
+"""Blocks: sequences of calls that are recorded once and then added to traces as a single call.
 
 What records a block runs with arrays that have no values, so that its calls depend on shapes and dtypes alone. If it
 needs a value, there is no block. Before a trace is planned, the calls of a block take its place (`programs.py`): a
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class NoBlockError(Exception):
-    """What was to become a block is none: it needs a value, for example."""
+    """The calls cannot be a block, for example because one of them needs a value."""
 
 
 class Pattern(LazyTrace):
@@ -57,7 +57,7 @@ class Pattern(LazyTrace):
         raise NoBlockError(reason)
 
     def end(self) -> None:
-        """Forget all arrays: they refer to the trace, too."""
+        """Drop all arrays, because they refer to the trace."""
         for part in (self.results, self.arrays, self.siblings, self.feeds, self.literals):
             part.clear()
 
@@ -133,7 +133,7 @@ class Block(NamedTuple):
 
 
 def block_of(pattern: Pattern, wanted: Sequence[int]) -> Block:
-    """The calls that these results need, as a block with these results. The pattern ends."""
+    """Make a block of the calls that these results need. The pattern ends."""
     codes = needed(tuple([array.code for array in pattern.results]), {*wanted})
     count = len(pattern.arrays)
     used = dict.fromkeys([n for code in codes for n in code[1:] if n < count])

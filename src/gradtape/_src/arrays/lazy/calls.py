@@ -57,7 +57,7 @@ class Body(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What a call is, without its values.
+    """A call without the values of its operands.
 
     operands  one entry for each argument: a Spec for an array, a tuple with the value of a number otherwise
     outputs   shapes, dtypes and device of what it returns
@@ -155,6 +155,6 @@ _QUICK = frozenset({int, bool, str, tuple, type(None), *[type(np.dtype(t)) for t
 
 
 def are_quick(attrs: dict[str, Any]) -> bool:
-    """Whether static arguments and their types are a key that tells them apart."""
+    """Whether static arguments and their types are a unique key."""
     values = [v for v in attrs.values() if type(v) is not float or not v or v != v]  # 0.0 and -0.0 are the same key
     return "index" not in attrs and _QUICK.issuperset(map(type, values))

@@ -16,5 +16,5 @@ compilers: list[Callable[[LazyProgram], Runner]] = []
 
 
 def register_compiler(compile_: Callable[[LazyProgram], Runner]) -> None:
-    """Register what turns a program into something that runs as a whole."""
+    """Register the function that compiles a program."""
     compilers[:] = [compile_]

@@ -1,4 +1,4 @@
-"""What becomes of a trace that was cut: it is looked up, and runs op by op or as one program.
+"""Programs: a trace that was cut is looked up here, and runs op by op or as one compiled program.
 
 A trace is a list of codes, tuples of integers: the kind of a call, its operands, its results. An operand is the number
 of a result (0, 1, ...), of an input (-1, -3, ...) or of a number in the program text (-2, -4, ...). The codes and the
@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
 
 class Failure:
-    """What an op raised, in the place of its results and of everything computed from them."""
+    """The error of an op, instead of its results and of all values computed from them."""
 
     __slots__ = ("error",)
 
@@ -56,7 +56,7 @@ compile_after = [1]
 
 
 class LazyProgram:
-    """Calls, and which of their results are wanted; shared by all traces that are the same.
+    """Calls and their wanted results; equal traces share one program.
 
     runs      how often it ran
     compiled  how often it was compiled, and why: a number that changed is a reason to compile it again
@@ -101,7 +101,7 @@ class LazyProgram:
             into.append(values)
 
     def executor(self) -> str:
-        """What runs it, in words."""
+        """A description of the executor."""
         if self.problem:
             return f"not compiled: {self.problem}"
         if self._runner is None:
@@ -323,12 +323,12 @@ def _unrelated(codes: list[Code]) -> list[list[Code]]:
 
 
 def all_programs() -> list[LazyProgram]:
-    """All programs there are."""
+    """All programs."""
     return [program for program, _ in _programs.values()]
 
 
 def forget_programs() -> None:
-    """Begin anew."""
+    """Forget all programs and plans."""
     _plans.forget()
     _programs.forget()
 
@@ -399,7 +399,7 @@ def part_of(whole: LazyProgram, steps: Sequence[Step], wanted: set[int]) -> Part
 
 
 def _used_from_outside(steps: Sequence[Step], own: set[int]) -> list[int]:
-    """The results of other steps that these use."""
+    """The results of other steps that these steps use."""
     return [*dict.fromkeys(n for step in steps for n in step.inputs if n >= 0 and n not in own)]
 
 

@@ -53,7 +53,7 @@ getrefcount: Callable[[Any], int] = getattr(sys, "getrefcount", lambda value: 0)
 
 
 class Lazy:
-    """An array of a trace: shape and dtype now, the value when it is needed.
+    """A lazy array: its shape and dtype are known, its value is computed when needed.
 
     value   the array of an engine, once it is computed
     trace   what computes it
@@ -319,7 +319,7 @@ class LazyTrace:
         return number
 
     def operand(self, number: int) -> Any:
-        """The array that a number in a code stands for."""
+        """The array with this number."""
         if number >= 0:
             results = self.results
             if number < len(results) and (found := results[number]).slot == number:
@@ -336,12 +336,12 @@ class LazyTrace:
         return self.literals[number]
 
     def size(self) -> int:
-        """How many results there are, with those inside of blocks."""
+        """The number of results, including those inside blocks."""
         results = self.results
         return results[-1].slot + 1 if results else 0
 
     def crossed(self, added: Lazy) -> bool:
-        """What to do at the limit. Whether the op that added this has to be recorded again."""
+        """Handle the limit; return whether the op that added this result must be recorded again."""
         with _running:
             if self.limit < 0:
                 self._leave()
@@ -350,14 +350,14 @@ class LazyTrace:
             return False
 
     def _leave(self) -> None:
-        """Let the next op begin a new trace."""
+        """Make the next op start a new trace."""
         if _current() is self:
             _trace.set(None)
         if self.siblings.get(self.device) is self:
             self.siblings.pop(self.device, None)
 
     def run(self, reason: str) -> None:
-        """Cut it, and compute what is still referred to. What an interrupt leaves undone, the next call does."""
+        """Cut the trace and compute the results that are still referenced; after an interrupt, call it again."""
         with _running:
             if self.is_done:
                 return
@@ -414,7 +414,7 @@ class LazyTrace:
 
 
 def _programs() -> Any:
-    """Programs are imported with the first trace that runs."""
+    """Import programs when the first trace runs."""
     from gradtape._src.arrays.lazy import programs
 
     return programs
@@ -667,7 +667,7 @@ def _recorder_of_many(name: str) -> Callable[..., Any]:
 
 
 def new_result(spec: Spec, trace: LazyTrace) -> Lazy:
-    """A further result of a trace."""
+    """A new result of a trace."""
     array = Lazy()
     array.spec, array.shape, array.dtype = spec, spec.shape, spec.dtype
     array.value, array.trace, array.code = None, trace, ()

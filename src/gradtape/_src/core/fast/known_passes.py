@@ -25,7 +25,7 @@ from gradtape._src.tensor import Tensor
 
 
 class Task(NamedTuple):
-    """What a pass is given, as for `backward_pass`; the sources are uids."""
+    """The arguments of a backward pass, as for `backward_pass`; sources are uids."""
 
     records: list[Any]
     shapes: Shapes
@@ -35,7 +35,7 @@ class Task(NamedTuple):
 
 
 def known_backward_pass(task: Task, *, release: bool, unreached: list[Any] | None) -> Cotangents | None:
-    """The cotangents of the sources; None where `backward_pass` has to compute them."""
+    """Compute the cotangents of the sources; None if `backward_pass` has to do it."""
     structure = _structure(task)
     if structure is None:
         return None
@@ -58,7 +58,7 @@ def known_backward_pass(task: Task, *, release: bool, unreached: list[Any] | Non
 
 
 class _Pass:
-    """The passes of one structure.
+    """The backward passes of all tapes with one structure.
 
     block      their calls; None where they are not a block
     results    for each source, where its cotangent is
@@ -170,7 +170,7 @@ _QUICK_TYPES: set[tuple[type, ...]] = set()
 
 
 def _frozen(attrs: dict[str, Any], types: tuple[type, ...]) -> tuple[Any, ...] | None:
-    """Static arguments as parts of a key; None where they cannot be."""
+    """Static arguments as parts of a key; None if they are not hashable."""
     if are_quick(attrs):
         if float not in types:
             _QUICK_TYPES.add(types)
@@ -207,7 +207,7 @@ def _recorded(key: Any, task: Task, arrays: list[Any], device: Any) -> _Pass:
 
 
 def _with_arrays(record: Any, arrays: Iterator[Lazy]) -> Any:
-    """A record whose saved values have other arrays."""
+    """A record with other arrays as its saved values."""
     op, inputs, output, values, attrs, dtype = record
     saved: Any = [None if value is None else Tensor() for value in (values if type(values) is tuple else (values,))]
     for tensor in saved:

@@ -81,7 +81,7 @@ class _Trial(NamedTuple):
 
 
 def _with_divided_loops(graph: Graph, draft: _Draft, wanted: set[int], limit: int) -> _Draft:
-    """The same with loops that save less, as far as that makes the plan better."""
+    """Divide loops, so that they save less, as long as that improves the plan."""
     best = _Trial(draft, 0, 0, 0.0)
     done: set[int] = set()
     while best.draft.plan.peak > limit or best.draft.plan.units:
@@ -102,7 +102,7 @@ def _with_divided_loops(graph: Graph, draft: _Draft, wanted: set[int], limit: in
 
 
 def _tried(graph: Graph, before: _Trial, loop: Loop, wanted: set[int], limit: int) -> _Trial | None:
-    """What comes of dividing a loop so that all fits: it keeps less until the peak, which has its groups, is low."""
+    """Divide a loop: it saves less and less, until the peak, including its groups, is within the limit."""
     node = before.draft.needed[loop.first][1]
     keeps, found = loop.nbytes - (before.draft.plan.unlimited - limit), None
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""Loops in graphs that save less: groups of iterations that the backward pass computes again.
+"""Loops that save less: the backward pass recomputes groups of iterations.
 
 A scan stacks what its derivative needs of each iteration, and the derivative is a scan in the other direction over
 these stacks. Here the first of both becomes a scan over groups of iterations that stacks what is carried at the start
@@ -103,7 +103,7 @@ def _can_repeat(node: Node) -> bool:
 
 
 def _is_fixed(body: Program) -> bool:
-    """Whether a program has something that must not happen twice."""
+    """Whether a program has effects, which must not happen twice."""
     programs = [value for node in body.nodes for value in node.attrs.values() if isinstance(value, Program)]
     return any(kind_of(node.name, is_pure(node)) == FIXED for node in body.nodes) or any(map(_is_fixed, programs))
 
@@ -135,7 +135,7 @@ def _loop_of(nodes: Sequence[Node], i: int, j: int, users: dict[int, list[int]],
 
 # -- dividing a loop ---------------------------------------------------------------------------------------------------
 def divide(nodes: Sequence[Node], loop: Loop, groups: Grouping, graph: Graph) -> tuple[list[Node], list[Node]]:
-    """What stands for the two nodes of a loop. The values that other nodes take keep their names."""
+    """Replace the two nodes of a loop. Values that other nodes use keep their names."""
     with tracing(graph), stack.use_recorders(()):
         parts = _Divided(nodes[loop.first], nodes[loop.second], loop, groups)
         first = _nodes_of(graph, parts.forward, nodes[loop.first], set(loop.residuals.values()))
@@ -172,7 +172,7 @@ class _Scan:
         """Of the stacked outputs, in order."""
 
     def run(self, carry: Sequence[Tensor], rows: Sequence[Tensor], length: int) -> tuple[list[Tensor], list[Tensor]]:
-        """What is carried in the end, and the stacked outputs."""
+        """The final carry and the stacked outputs."""
         attrs = {**self.node.attrs, "length": length, "dce": dce_scan}
         given = (*[t.array for t in (*carry, *rows)], *self.others)
         found = [wrap(value) for value in add_node("scan", given, attrs)]
@@ -196,7 +196,7 @@ class _Divided:
         self.rest: dict[int, Tensor] = {}  # stacks of the iterations that are in no group
 
     def forward(self) -> dict[int, Tensor]:
-        """The outputs of the first scan, by number, without what is computed again."""
+        """The outputs of the first scan, by number, without the recomputed ones."""
         carried = self.whole.carried
 
         def group(carry: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
@@ -297,6 +297,6 @@ class _Divided:
 
 
 def _operands(node: Node) -> tuple[list[Tensor], list[Tensor]]:
-    """What a scan starts with, and its rows."""
+    """The initial carry of a scan, and its rows."""
     carried, end = node.attrs["carried"], node.attrs["carried"] + node.attrs["scanned"]
     return [wrap(a) for a in node.args[:carried]], [wrap(a) for a in node.args[carried:end]]

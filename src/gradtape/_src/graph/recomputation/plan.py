@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """What is computed again together: before which step, by which steps, from which values, and what is replaced."""
+    """Values recomputed together: before which step, by which steps, from which inputs, and what is replaced."""
 
     place: int
     steps: tuple[int, ...]
@@ -70,7 +70,7 @@ class Choice(NamedTuple):
 
 @dataclass
 class Plan:
-    """What to compute again, and what that is predicted to do."""
+    """The values to recompute, and the predicted effect."""
 
     limit: int
     unlimited: int
@@ -246,7 +246,7 @@ class Program:
         return {value for value in seen if (value, 0) not in side and (value, 1) in side}
 
     def _price(self, value: int, start: int, end: int) -> int:
-        """The bytes that saving a value takes: none for inputs, and for what is saved anyway."""
+        """The bytes that saving a value takes: 0 for inputs and for values that are saved anyway."""
         root = self.root.get(value, value)
         made = self.maker.get(root)
         if made is None:
@@ -277,7 +277,7 @@ class Program:
         return sorted(steps), list(inputs)
 
     def _effect(self, unit: Unit) -> list[Interval]:
-        """How a unit changes the bytes that are there."""
+        """How a unit changes the live bytes."""
         found = []
         roots = {self.root.get(value, value) for value in unit.replaced}
         for root in roots:
@@ -362,7 +362,7 @@ class Program:
 
 
 def rank(plan: Plan) -> tuple[float, float]:
-    """Lower is better: within the limit by seconds, else by the peak."""
+    """The rank of a plan, lower is better: by seconds within the limit, otherwise by the peak."""
     return (0.0, plan.seconds) if plan.peak <= plan.limit else (1.0, float(plan.peak))
 
 
