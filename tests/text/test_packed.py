@@ -177,3 +177,46 @@ def test_tensors_of_packed_texts_are_tensors():
     assert parts[99].numpy().tolist() == [b"Word", b"99"]
     assert tf.function(lambda t: tf.strings.upper(tf.strings.strip(t)))(changed).numpy()[5] == b"WORD 5"
     assert [t.numpy() for t in tf.data.Dataset.from_tensor_slices(changed).take(2)] == wanted[:2]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_words_of_many_texts(seed):
+    """From 257 words on they are put together of aligned words; also at the end of the buffer, of every length."""
+    rng = np.random.default_rng(seed)
+    rows = [bytes(rng.integers(0, 256, rng.integers(0, 20)).astype(np.uint8)) for _ in range(300 + seed)]
+    packed = Packed(rows)
+    assert packed.heads.tolist() == [int.from_bytes(row[:8], "little") for row in rows]
+    data = packed.bytes.tobytes() + bytes(8)
+    kept = np.minimum(packed.lengths, 8)
+    for places, counts in ((packed.starts, kept), (packed.ends - kept, kept)):
+        expected = [data[at : at + n] for at, n in zip(places.tolist(), counts.tolist(), strict=True)]
+        words = packed.word(places).tobytes()
+        assert [words[8 * i : 8 * i + n] for i, n in enumerate(counts.tolist())] == expected
+
+
+@pytest.mark.parametrize("malformed", [False, True])
+@pytest.mark.parametrize("pos", [0, 1, 2, -1])
+def test_characters_near_the_beginning(pos, malformed):
+    rng = np.random.default_rng(pos + 1)
+    rows = [row + "né".encode() for _ in range(60) for row in random_rows(rng, malformed=malformed)]
+    for packed in (Packed(rows), Packed(rows).chosen(np.arange(len(rows))[::-1])):
+        for count in (0, 1, 3, -1):
+            one_by_one = [
+                parts.characters(Packed([row]), np.array([pos]), np.array([count])).rows for row in packed.rows
+            ]
+            assert parts.characters(packed, np.array([pos]), np.array([count])).rows == [row for (row,) in one_by_one]
+
+
+def test_the_first_text_without_a_position_is_named():
+    texts = Packed(["aé".encode(), "éaé".encode(), b"a", b"", b"ab"])
+    with pytest.raises(parts.PositionError) as raised:
+        parts.characters(texts, np.array([2]), np.array([1]))
+    assert raised.value.index == 2
+
+
+def test_valid_utf8_is_of_each_text():
+    e = "é".encode()
+    assert Packed([e, b"a"]).is_utf8
+    halves = Packed.at(np.frombuffer(e + bytes(9), np.uint8), np.array([0, 1]), np.array([1, 1]))
+    assert not halves.is_utf8
+    assert not Packed([b"\xff"]).is_utf8

@@ -27,8 +27,7 @@ _EXACT = 2.0**53
 def _digits(texts: Packed, starts: ndarray, counts: ndarray) -> ndarray | None:
     """The numbers that up to eight digits from each place on say; None if something is no digit."""
     shift = _SHIFTS.take(counts)
-    found = texts.word(starts)
-    found ^= _ZEROS
+    found = (texts.heads if starts is texts.starts else texts.word(starts)) ^ _ZEROS
     found <<= shift  # missing digits are zeros in front
     found <<= shift
     check = found + _CARRY

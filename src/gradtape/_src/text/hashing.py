@@ -40,16 +40,15 @@ def fingerprint64(texts: Sequence[bytes] | Packed) -> ndarray:
     ['0x9ae16a3b2f90404f', '0xb48be5a931380ce8']
     """
     packed = packed_form(texts)
-    found = np.full(len(packed), _K2)
     lengths = packed.lengths.astype(np.int64, copy=False)
-    kinds = _KINDS.take(np.minimum(lengths, len(_KINDS) - 1))
-    first = packed.word(packed.starts)
-    for kind, hashed in enumerate(_BY_KIND, 1):
-        (chosen,) = (kinds == kind).nonzero()
-        if len(chosen) == len(found):
-            return hashed(packed, packed.starts, lengths, first)
-        if len(chosen):
-            found[chosen] = hashed(packed, packed.starts[chosen], lengths[chosen], first[chosen])
+    longest = int(lengths.max(initial=0))
+    found = _up_to_16(packed, lengths)
+    for least, most, hashed in _LONGER:
+        if longest >= least:
+            (chosen,) = ((lengths >= least) & (lengths <= most)).nonzero()
+            if len(chosen):
+                starts = packed.starts[chosen]
+                found[chosen] = hashed(packed, starts, lengths[chosen], packed.word(starts))
     return found
 
 
@@ -89,34 +88,56 @@ def _multiplier(length: ndarray) -> ndarray:
     return found
 
 
-def _up_to_3(texts: Packed, start: ndarray, length: ndarray, word: ndarray) -> ndarray:
-    bits = length.view(_u64) << _u64(3)
-    y = word & _BYTE
-    y += ((word >> ((bits >> _u64(1)) & _WHOLE_BYTES)) & _BYTE) << _u64(8)
-    z = (word >> (bits - _u64(8))) & _BYTE
+def _up_to_16(texts: Packed, lengths: ndarray) -> ndarray:
+    """The hashes of all strings as if none were longer than 16 bytes: these are few formulas of the same last steps.
+
+    All strings are computed as the most frequent ones are, of four to seven bytes; then the others replace the operands
+    of the last steps.
+    """
+    word, size = texts.heads, np.minimum(lengths, 17)
+    m, last = _MULTIPLIERS.take(size), word >> _LAST_FOUR.take(size)
+    first = word & _SHORT
+    first <<= _u64(3)
+    first += size.view(_u64)
+    (few,) = (size < 4).nonzero()
+    if len(few):
+        first[few] = last[few] = _up_to_3(word[few], size[few])
+    (many,) = (size > 7).nonzero()
+    if len(many):
+        first[many], last[many] = _8_to_16(texts, texts.starts[many] + lengths[many], word[many], m[many])
+    return _combined(first, last, m)
+
+
+_SIZES = np.arange(18, dtype=np.uint64)
+_MULTIPLIERS = np.where(_SIZES < 4, _K2, _K2 + _SIZES + _SIZES)
+_LAST_FOUR = np.where((_SIZES > 3) & (_SIZES < 9), (_SIZES << _u64(3)) - _u64(32), _u64(0))
+"""By the length of strings: a factor, and how far the last four of up to eight bytes are to be shifted."""
+_INVERSE = _u64(pow(int(_K2), -1, 2**64))
+_MIDDLE, _END = (_SIZES >> _u64(1)) << _u64(3), (np.maximum(_SIZES, _u64(1)) - _u64(1)) << _u64(3)
+
+
+def _up_to_3(word: ndarray, size: ndarray) -> ndarray:
+    """What both operands of the last steps must be: they multiply it by the factor, and mix the product.
+
+    The hash of the empty string is the factor itself.
+    """
+    y = (word >> _MIDDLE.take(size)) & _BYTE
+    y <<= _u64(8)
+    y += word & _BYTE
+    z = word >> _END.take(size)
     z <<= _u64(2)
-    z += length.view(_u64)
+    z += size.view(_u64)
     y *= _K2
     z *= _K0
     y ^= z
-    y ^= y >> _u64(47)
-    y *= _K2
+    y *= _INVERSE
+    y[size == 0] = _INVERSE
     return y
 
 
-def _4_to_7(texts: Packed, start: ndarray, length: ndarray, word: ndarray) -> ndarray:
-    count = length.view(_u64)
-    last = word >> ((count << _u64(3)) - _u64(32))
-    last &= _SHORT
-    first = (word & _SHORT) << _u64(3)
-    first += count
-    return _combined(first, last, _multiplier(length))
-
-
-def _8_to_16(texts: Packed, start: ndarray, length: ndarray, word: ndarray) -> ndarray:
-    m = _multiplier(length)
-    a, b = word + _K2, texts.word(start + length - 8)
-    return _combined(_rotated(b, 37) * m + a, (_rotated(a, 25) + b) * m, m)
+def _8_to_16(texts: Packed, end: ndarray, word: ndarray, m: ndarray) -> Pair:
+    a, b = word + _K2, texts.word(np.maximum(end - 8, 0))
+    return _rotated(b, 37) * m + a, (_rotated(a, 25) + b) * m
 
 
 def _17_to_32(texts: Packed, start: ndarray, length: ndarray, word: ndarray) -> ndarray:
@@ -203,18 +224,12 @@ def _last_block(texts: Packed, start: ndarray, length: ndarray, state: State) ->
     return _combined(_combined(v[0], w[0], m) + _mixed(y) * _K0 + z, _combined(v[1], w[1], m) + x, m)
 
 
-_BY_KIND: tuple[Callable[[Packed, ndarray, ndarray, ndarray], ndarray], ...] = (
-    _up_to_3,
-    _4_to_7,
-    _8_to_16,
-    _17_to_32,
-    _33_to_64,
-    _over_64,
+_LONGER: tuple[tuple[int, int, Callable[[Packed, ndarray, ndarray, ndarray], ndarray]], ...] = (
+    (17, 32, _17_to_32),
+    (33, 64, _33_to_64),
+    (65, 2**62, _over_64),
 )
-"""Hash functions by length of strings. They get positions, lengths, and the first eight bytes of the strings."""
-
-_KINDS = np.searchsorted(np.array([0, 3, 7, 16, 32, 64]), np.arange(66)).astype(np.uint8)
-"""The index of the hash function for each length: 0 for the empty string, the last one for all longer strings."""
+"""Hash functions of strings from one length to another. They get positions, lengths, and the first eight bytes."""
 
 
 # -- MurmurHash ------------------------------------------------------------------------------------------------------
@@ -263,9 +278,14 @@ def _words(texts: Packed) -> Iterator[tuple[ndarray, ndarray]]:
 
 def _tail(texts: Packed) -> ndarray:
     """The bytes after the last whole word, as a number."""
-    whole = texts.lengths & ~7
-    tail = texts.word(texts.starts + whole)
-    tail &= _TAILS.take(texts.lengths - whole)
+    tail = texts.heads.copy()
+    (more,) = (texts.lengths > 7).nonzero()
+    if len(more):
+        lengths = texts.lengths[more]
+        whole = lengths & ~7
+        rest = texts.word(texts.starts[more] + whole)
+        rest &= _TAILS.take(lengths - whole)
+        tail[more] = rest
     return tail
 
 

@@ -11,7 +11,6 @@ from gradtape._src.text.packed import Packed
 
 _u64 = np.uint64
 _SPREAD = _u64(0x9E3779B97F4A7C15)
-_MASKS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 _LENGTHS = np.array([n << 56 for n in range(8)] + [0], np.uint64)
 
 
@@ -22,8 +21,7 @@ def short_words(texts: Packed) -> tuple[ndarray, ndarray | None]:
     length has no number.
     """
     if texts.short is None:
-        sizes = np.minimum(texts.lengths, 8)
-        words = texts.word(texts.starts) & _MASKS[sizes] | _LENGTHS[sizes]
+        words = texts.heads | _LENGTHS.take(np.minimum(texts.lengths, 8))
         longest = int(texts.lengths.max(initial=0))
         others = None
         if longest > 7:

@@ -15,7 +15,12 @@ from numpy import ndarray
 
 _SPARE = bytes(9)  # after the last string, so that eight bytes can be read at any position
 _BETWEEN = b"\0"
-_COPIED = 7
+_FEW = 256
+"""Up to so many words are read from any address: NumPy reads more of them faster from multiples of eight."""
+_EIGHT, _THREE, _WORD = np.int64(7), np.int64(3), np.uint64(64)
+_KEPT_BYTES = (np.uint64(1) << (np.arange(8, dtype=np.uint64) * np.uint64(8))) - np.uint64(1)
+_KEPT_BYTES = np.append(_KEPT_BYTES, [~np.uint64(0)])
+"""Masks of the first bytes of a word, by their number."""
 _LONG = 256
 """The length from which on Python joins strings: NumPy copies all strings in rounds of eight bytes."""
 
@@ -31,7 +36,19 @@ class Packed:
     ([0, 3, 4], [2, 0, 1], [b'ab', b'', b'c'])
     """
 
-    __slots__ = ("_is_ascii", "_rows", "_words", "bytes", "is_apart", "lengths", "short", "starts")
+    __slots__ = (
+        "_aligned",
+        "_heads",
+        "_is_ascii",
+        "_is_utf8",
+        "_rows",
+        "_words",
+        "bytes",
+        "is_apart",
+        "lengths",
+        "short",
+        "starts",
+    )
 
     def __init__(self, texts: Sequence[bytes]) -> None:
         data = _BETWEEN.join(texts) + _SPARE
@@ -45,8 +62,11 @@ class Packed:
             self.starts = np.cumsum(self.lengths + 1) - self.lengths - 1
         self.is_apart = True
         self._words: ndarray | None = None
+        self._aligned: ndarray | None = None
+        self._heads: ndarray | None = None
         self._rows: list[bytes] | None = texts if type(texts) is list else list(texts)
         self._is_ascii: bool | None = None
+        self._is_utf8: bool | None = None
         self.short: Any = None
 
     @staticmethod
@@ -54,7 +74,8 @@ class Packed:
         """Strings at these positions of a buffer with eight bytes after the last one."""
         found = Packed.__new__(Packed)
         found.bytes, found.starts, found.lengths, found.is_apart = buffer, starts, lengths, is_apart
-        found._words = found._rows = found._is_ascii = found.short = None
+        found._words = found._aligned = found._heads = found._rows = found.short = None
+        found._is_ascii = found._is_utf8 = None
         return found
 
     @staticmethod
@@ -85,6 +106,19 @@ class Packed:
         return self._is_ascii
 
     @property
+    def is_utf8(self) -> bool:
+        """Whether each string is valid UTF-8: the buffer is, and each string begins and ends with whole characters."""
+        if self._is_utf8 is None:
+            try:
+                self.bytes.tobytes().decode()
+            except UnicodeDecodeError:
+                self._is_utf8 = False
+            else:
+                ends = ((self.bytes[self.starts] & 0xC0) == 0x80) | ((self.bytes[self.ends] & 0xC0) == 0x80)
+                self._is_utf8 = not ends[self.lengths > 0].any()
+        return self._is_utf8
+
+    @property
     def rows(self) -> list[bytes]:
         """The strings as Python objects."""
         if self._rows is None:
@@ -102,14 +136,24 @@ class Packed:
         data = self.bytes.tobytes()
         return [data[a:b] for a, b in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
+    @property
+    def heads(self) -> ndarray:
+        """The first eight bytes of each string as a number, with zeros after its end; kept, and not to be changed."""
+        if self._heads is None:
+            self._heads = self.word(self.starts)
+            self._heads &= _KEPT_BYTES.take(np.minimum(self.lengths, 8))
+        return self._heads
+
     def word(self, where: Any) -> ndarray:
         """The eight bytes at each position as a number, first byte lowest."""
         if self._words is None:
             self._words = _as_words(self.bytes)
-        if len(self.bytes) > _COPIED * np.size(where):
+        if np.size(where) <= _FEW:
             found: ndarray = self._words[where]
             return found
-        return self._words.take(where)  # copies all words first, and then reads them faster
+        if self._aligned is None:
+            self._aligned = self.bytes[: len(self.bytes) & ~7].view("<u8")
+        return _joined_words(self._aligned, where)
 
     def _is_compact(self) -> bool:
         """Whether NumPy joins these strings faster than Python."""
@@ -180,6 +224,24 @@ def packed_form(texts: Sequence[bytes] | Packed) -> Packed:
 def _as_words(buffer: ndarray) -> ndarray:
     """Eight bytes from every position of a buffer on, as numbers."""
     return np.ndarray((max(0, len(buffer) - 7),), "<u8", buffer, strides=(1,))
+
+
+def _joined_words(aligned: ndarray, where: ndarray) -> ndarray:
+    """The eight bytes at each position, of the two words that contain them.
+
+    Every string ends before the last word. So where there is no second word, no string has bytes in it.
+    """
+    where = where.astype(np.int64, copy=False)
+    at = where >> _THREE
+    found: ndarray = aligned.take(at)
+    at += 1
+    rest = aligned.take(at, mode="clip")
+    shift = ((where & _EIGHT) << _THREE).view(np.uint64)
+    found >>= shift
+    np.subtract(_WORD, shift, out=shift)
+    rest <<= shift  # by 64 bits: zero
+    found |= rest
+    return found
 
 
 def interleaved(columns: Sequence[Packed]) -> Packed:

@@ -8,6 +8,10 @@ from numpy import ndarray
 from gradtape._src.text.packed import Packed
 
 _ROUNDS = 16
+_FEW_STEPS = 8
+"""Up to so many characters are stepped over one after the other, in all texts together."""
+_WIDTHS = np.repeat(np.array([1, 2, 3, 4]), [192, 32, 16, 16])
+"""How many bytes a character has, by its first one."""
 _SPACE, _FIRST, _SPACES = np.uint8(32), np.uint8(9), np.uint8(5)  # the space; tab to carriage return
 
 
@@ -65,6 +69,11 @@ def characters(texts: Packed, pos: ndarray, count: ndarray) -> Packed:
     """
     if texts.is_ascii:
         return substrings(texts, pos, count)
+    if pos.size == count.size == 1 and texts.is_utf8:
+        before, length = int(pos[0]), int(count[0])
+        near = before >= 0 and length >= 0 and before + length <= _FEW_STEPS
+        if near and (found := _first_characters(texts, before, length)) is not None:
+            return found
     if not texts.is_apart:
         texts = texts.joined(b"\0")
     begins = (texts.bytes & 0xC0) != 0x80
@@ -77,6 +86,21 @@ def characters(texts: Packed, pos: ndarray, count: ndarray) -> Packed:
     first, many = _resolved(pos, count, sizes)
     starts = places[own + first]
     return Packed.at(texts.bytes, starts, places[own + first + many] - starts)
+
+
+def _first_characters(texts: Packed, pos: int, count: int) -> Packed | None:
+    """Parts near the beginning of texts that are valid; None if a text has no such position."""
+    ends = texts.ends
+    starts = texts.starts
+    for _ in range(pos):
+        if (starts >= ends).any():
+            return None
+        starts = starts + _WIDTHS.take(texts.bytes.take(starts))
+    until = starts
+    for _ in range(count):
+        until = until + _WIDTHS.take(texts.bytes.take(until))
+        np.minimum(until, ends, out=until)
+    return Packed.at(texts.bytes, starts, until - starts)
 
 
 def stripped(texts: Packed) -> Packed | None:

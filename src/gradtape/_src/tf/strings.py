@@ -560,7 +560,10 @@ def _shown(values: Any, most: int, depth: int) -> str:
         return _element(values.item() if values.dtype.kind == "O" else values[()])
     count = len(values)
     chosen = range(count) if most < 0 or count <= 2 * most else [*range(most), *range(count - most, count)]
-    parts = [_shown(np.asarray(values[i]), most, depth + 1) for i in chosen]
+    if values.ndim == 1:
+        parts = [_element(values[i]) for i in chosen]
+    else:
+        parts = [_shown(values[i], most, depth + 1) for i in chosen]
     if len(chosen) < count:
         parts.insert(most, "...")
     between = " " if values.ndim == 1 else "\n" * (values.ndim - 1) + " " * depth
