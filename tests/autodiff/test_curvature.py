@@ -129,6 +129,13 @@ def test_float32_and_mistakes():
     with pytest.raises(ValueError, match="A tangent must have the shape of its source"):
         tape.ggn_vp(y, z, x, tf.zeros(3))
 
+    with pytest.raises(ValueError, match="seed must be a nonnegative integer; received -1"):
+        tape.hessian_trace(y, x, seed=-1)
+    with pytest.raises(TypeError, match="A tangent of a float32 source must be real"):
+        tape.ggn_vp(y, z, x, np.array([1j, 1.0]))
+    assert tape.hessian_trace(y, [], samples=np.int64(3)).value == 0.0
+    assert tape.hessian_diagonal(y, []).value == []
+
     def inside():
         with tf.GradientTape() as tape:
             y = tf.reduce_sum(x**3)
@@ -136,3 +143,11 @@ def test_float32_and_mistakes():
 
     with pytest.raises(RuntimeError, match=r"outside tf\.function"):
         tf.function(inside, jit_compile=True)()
+
+
+def test_estimates_of_complex_sources_are_refused():
+    x = tf.Variable([1j, 2.0])
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.reduce_sum(tf.abs(x) ** 2)
+    with pytest.raises(TypeError, match="hessian_trace needs real sources; received complex128"):
+        tape.hessian_trace(y, x)

@@ -535,6 +535,8 @@ def test_a_memory_limit():
             "must have the shape of its source",
         ),
         (lambda tape, y, x: tape.taylor(y, x, 1, [x]), (ValueError, TypeError), "structure"),
+        (lambda tape, y, x: tape.taylor(y, x, 1, 1j * np.ones(x.shape)), TypeError, "source must be real"),
+        (lambda tape, y, x: tape.jvp(y, x, 1j * np.ones(x.shape)), TypeError, "source must be real"),
         (
             lambda tape, y, x: tape.laplacian(y[:2], x, batch=True),
             ValueError,

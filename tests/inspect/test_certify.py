@@ -275,6 +275,8 @@ def test_wrong_arguments():
         certify(3, 1.0)
     with pytest.raises(ValueError, match="real floating dtype"):
         certify(lambda x: x, np.array([1, 2]))
+    with pytest.raises(TypeError, match="a result of dtype string"):
+        certify(lambda x: "a", 1.0)
     with pytest.raises(ValueError, match="no arguments"):
         certify(lambda: tf.constant(1.0))
     with pytest.raises(RuntimeError, match="traced"):

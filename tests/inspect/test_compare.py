@@ -196,6 +196,10 @@ def test_wrong_arguments():
         kept.compare(3)
     with pytest.raises(ValueError, match="rtol=-1"):
         kept.compare(kept, rtol=-1)
+    with pytest.raises(TypeError, match=r"Tolerances must be real numbers.*rtol='a'"):
+        kept.compare(kept, rtol="a")
+    with pytest.raises(TypeError, match=r"Tolerances must be real numbers.*atol=None"):
+        kept.compare(kept, atol=None)
     with pytest.raises(ValueError, match="check_numerics"), tf.GradientTape(digests=True, check_numerics=True):
         pass
     assert tf.GradientTape(digests=True).compare(tf.GradientTape(digests=True))

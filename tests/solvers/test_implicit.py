@@ -298,6 +298,16 @@ def test_one_problem_of_a_batch_that_does_not_converge_is_counted():
         tf.autodiff.root(lambda x, a: x * x - a, tf.ones(3), tf.constant([1.0, 4.0, -1.0]), batch_dims=1, maxiter=30)
 
 
+@pytest.mark.parametrize("jit", [None, *JITS])
+def test_tolerances_can_be_tensors_of_any_dtype(jit):
+    def solve(tol):
+        return tf.autodiff.root(lambda x: x**3 - 2.0, tf.constant(1.0, tf.float64), tol=tol).residual
+
+    run = solve if jit is None else tf.function(solve, jit_compile=jit)
+    assert 1e-12 < abs(float(run(tf.constant(1e-1, tf.float32)))) <= 0.1
+    assert abs(float(run(tf.constant(1e-12, tf.float64)))) <= 1e-12
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -320,6 +330,29 @@ def test_one_problem_of_a_batch_that_does_not_converge_is_counted():
         (lambda: tf.autodiff.minimize(lambda x: x, tf.ones(2)), ValueError, "must return a scalar"),
         (lambda: tf.autodiff.implicit(lambda x: x, "maximum"), ValueError, "kind must be one of 'root'"),
         (lambda: tf.autodiff.implicit(None), TypeError, "should be callable"),
+        (lambda: tf.autodiff.implicit(tf.sin)(3), TypeError, r"decorates a solver.*received 3"),
+        (lambda: tf.autodiff.implicit(tf.sin, tol="a"), TypeError, "tol must be a number; received 'a'"),
+        (lambda: tf.autodiff.implicit(tf.sin, linear_tol=-1.0), ValueError, "linear_tol must not be negative"),
+        (lambda: tf.autodiff.implicit(tf.sin, linear_maxiter=0), ValueError, "linear_maxiter must be at least 1"),
+        (lambda: tf.autodiff.implicit(tf.sin, batch_dims=-1), ValueError, "batch_dims must be at least 0"),
+        (lambda: tf.autodiff.root(tf.sin, tf.ones(2), tol="a"), TypeError, "tol must be a number; received 'a'"),
+        (lambda: tf.autodiff.root(tf.sin, tf.ones(2), tol=-1), ValueError, "tol must not be negative; received -1"),
+        (
+            lambda: tf.autodiff.root(tf.sin, tf.ones(2), tol=np.nan),
+            ValueError,
+            "must not be negative; received nan",
+        ),
+        (lambda: tf.autodiff.root(tf.sin, tf.ones(2), tol=1j), TypeError, "tol must be a number"),
+        (lambda: tf.autodiff.root(tf.sin, tf.ones(2), tol=tf.constant("a")), TypeError, "tol must be a number"),
+        (lambda: tf.autodiff.root(tf.sin, tf.ones(2), batch_dims="a"), TypeError, "batch_dims must be an integer"),
+        (lambda: tf.autodiff.root(tf.sin, tf.ones(2), batch_dims=-1), ValueError, "batch_dims must be at least 0"),
+        (
+            lambda: tf.autodiff.minimize(lambda x: tf.cast(tf.reduce_sum(x), tf.int32), tf.ones(2)),
+            TypeError,
+            "must return real floating-point numbers; received int32",
+        ),
+        (lambda: tf.autodiff.minimize(lambda x: "a", tf.ones(2)), TypeError, "received string"),
+        (lambda: tf.autodiff.minimize(lambda x: x.numpy().sum(), tf.ones(2)), ValueError, "does not depend on x0"),
     ],
 )
 def test_mistakes(call, error, message):

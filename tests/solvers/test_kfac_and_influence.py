@@ -79,7 +79,7 @@ def test_mistakes():
         tf.autodiff.influence(tape, losses, test, w)
     with pytest.raises(ValueError, match="losses must be a vector"):
         tf.autodiff.influence(tape, test, test, w)
-    with pytest.raises(ValueError, match="reduction must be 'mean' or 'sum'"):
+    with pytest.raises(ValueError, match="reduction must be one of 'mean', 'sum'"):
         tf.autodiff.kfac_factors(tape, test, [], reduction="max")
     with pytest.raises(ValueError, match="no product or convolution with the kernel"):
         tf.autodiff.kfac_factors(tape, test, [w])
@@ -110,8 +110,105 @@ def test_factors_of_other_products(form):
 def test_layers_that_have_no_factors():
     w = tf.Variable(RNG.normal(size=(3, 2)))
     with tf.GradientTape(persistent=True) as tape:
-        loss = tf.reduce_sum(tf.einsum("ab,bc->ac", tf.ones((4, 3), tf.float64), w) ** 2)
+        loss = tf.reduce_sum(tf.einsum("ab,bc->a", tf.ones((4, 3), tf.float64), w) ** 2)
     with pytest.raises(ValueError, match=r"the kernel of 'Variable:0'\. It is used by einsum"):
         tf.autodiff.kfac_factors(tape, loss, [w])
     with pytest.raises(TypeError, match="layers must be a list of layers or kernels"):
         tf.autodiff.kfac_factors(tape, loss, w)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shape", "kernel"),
+    [
+        ("ab,bc->ac", (5, 3), (3, 2)),
+        ("abc,cd->abd", (5, 4, 3), (3, 2)),
+        ("abc,cde->abde", (5, 4, 3), (3, 2, 2)),
+        ("abcd,cde->abe", (5, 4, 3, 2), (3, 2, 2)),
+        ("abc,dc->adb", (5, 4, 3), (2, 3)),
+    ],
+)
+def test_factors_of_einsum_equal_those_of_a_matrix_product(equation, shape, kernel):
+    """Also where kernels have more than two axes, as in attention."""
+    x, w = RNG.normal(size=shape), tf.Variable(RNG.normal(size=kernel))
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.einsum(equation, x, w)
+        loss = tf.reduce_mean(tf.reduce_sum(tf.sin(y), list(range(1, len(y.shape)))))
+    [factors] = tf.autodiff.kfac_factors(tape, loss, [w])
+    summed = [label for label in equation.split(",")[1].split("->")[0] if label in equation.split(",")[0]]
+    size = int(np.prod([kernel[equation.split(",")[1].index(label)] for label in summed]))
+    moved = np.einsum(f"{equation.split(',')[0]}->{_others(equation)}{''.join(summed)}", x).reshape(-1, size)
+    matrix = tf.Variable(np.einsum(f"{_kernel(equation)}->{''.join(summed)}{_free(equation)}", w).reshape(size, -1))
+    with tf.GradientTape(persistent=True) as tape:
+        z = moved @ matrix
+        loss = tf.reduce_sum(tf.sin(z)) / shape[0]
+    [expected] = tf.autodiff.kfac_factors(tape, loss, [matrix], reduction="sum")
+    np.testing.assert_allclose(factors.inputs, expected.inputs * len(moved) / shape[0], rtol=1e-10)
+    np.testing.assert_allclose(factors.outputs, expected.outputs * shape[0] ** 2, rtol=1e-10)
+
+
+def _kernel(equation):
+    return equation.split(",")[1].split("->")[0]
+
+
+def _free(equation):
+    return "".join(label for label in _kernel(equation) if label not in equation.split(",")[0])
+
+
+def _others(equation):
+    return "".join(label for label in equation.split(",")[0] if label not in _kernel(equation))
+
+
+def test_a_layer_of_keras_that_is_an_einsum():
+    keras = pytest.importorskip("keras")
+    layer = keras.layers.EinsumDense("abc,cd->abd", output_shape=(None, 2), bias_axes="d")
+    x = tf.constant(RNG.normal(size=(5, 4, 3)), tf.float32)
+    layer(x)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = tf.reduce_mean(layer(x) ** 2)
+    [factors] = tf.autodiff.kfac_factors(tape, loss, [layer])
+    rows = np.concatenate([x.numpy().reshape(-1, 3), np.ones((20, 1))], 1)
+    np.testing.assert_allclose(factors.inputs, rows.T @ rows / 5, rtol=1e-5)
+    assert factors.outputs.shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"damping": "a"}, TypeError, "damping must be a number; received 'a'"),
+        ({"damping": np.nan}, ValueError, "damping must be a number; received nan"),
+        ({"tol": -1}, ValueError, "tol must not be negative"),
+        ({"maxiter": 0}, ValueError, "maxiter must be at least 1"),
+        ({"losses": np.ones(2)}, TypeError, "`losses` should be one Tensor or Variable"),
+        ({"test_loss": tf.ones(2)}, ValueError, r"test_loss must be a scalar; received the shape \(2,\)"),
+        ({"test_loss": None}, TypeError, "`test_loss` should be one Tensor or Variable"),
+        ({"sources": tf.Variable(1.0)}, ValueError, "does not depend on the sources"),
+        ({"tape": None}, TypeError, "needs the GradientTape that recorded the losses"),
+    ],
+)
+def test_mistakes_of_influence(given, error, message):
+    w, data = tf.Variable(2.0), tf.constant([1.0, 3.0])
+    with tf.GradientTape(persistent=True) as tape:
+        losses, test = (w - data) ** 2, (w - 3.0) ** 2
+    with pytest.raises(error, match=message):
+        tf.autodiff.influence(**{"tape": tape, "losses": losses, "test_loss": test, "sources": w, **given})
+
+
+def test_mistakes_in_layers():
+    keras = pytest.importorskip("keras")
+    w = tf.Variable([[1.0], [2.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.ones((3, 2)) @ w
+        loss = tf.reduce_mean(y**2)
+    with pytest.raises(TypeError, match="layers must contain layers or kernels; received 'a'"):
+        tf.autodiff.kfac_factors(tape, loss, ["a"])
+    with pytest.raises(ValueError, match="has no weights yet: call it before"):
+        tf.autodiff.kfac_factors(tape, loss, [keras.layers.Dense(2)])
+    with pytest.raises(ValueError, match="loss must be a scalar"):
+        tf.autodiff.kfac_factors(tape, y, [w])
+    with pytest.raises(TypeError, match="needs the GradientTape"):
+        tf.autodiff.kfac_factors(None, loss, [w])
+    compiled = tf.function(lambda: tf.reduce_mean(tf.ones((3, 2)) @ w))
+    with tf.GradientTape(persistent=True) as tape:
+        loss = compiled()
+    with pytest.raises(ValueError, match=r"Record the call of the model, outside tf\.function"):
+        tf.autodiff.kfac_factors(tape, loss, [w])

@@ -193,7 +193,7 @@ def test_an_equation_that_does_not_come_to_the_end(compiled):
         (
             lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0, 1.0]),
             ValueError,
-            "must be strictly increasing or strictly decreasing",
+            "must be finite, and strictly increasing or strictly decreasing",
         ),
         (
             lambda f: tf.autodiff.odeint(f, 1.0, tf.constant([0.0, 1.0], tf.float64)),
@@ -213,6 +213,11 @@ def test_an_equation_that_does_not_come_to_the_end(compiled):
         (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], method="rk4", substeps=0), ValueError, "substeps must be at"),
         (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], max_steps=1.5), TypeError, "max_steps must be an integer"),
         (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], rtol=-1.0), ValueError, "rtol must not be negative"),
+        (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], rtol="a"), TypeError, "rtol must be a number; received 'a'"),
+        (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0], atol=np.nan), ValueError, "atol must not be negative"),
+        (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, 1.0 + 1j]), TypeError, "t must consist of real numbers"),
+        (lambda f: tf.autodiff.odeint(f, 1.0, ["a", "b"]), TypeError, "real numbers; received string"),
+        (lambda f: tf.autodiff.odeint(f, 1.0, [0.0, np.inf]), ValueError, "must be finite"),
         (lambda f: tf.autodiff.odeint(lambda t, y: y[None], 1.0, [0.0, 1.0]), ValueError, "shape and dtype of y0"),
         (lambda f: tf.autodiff.odeint(None, 1.0, [0.0, 1.0]), TypeError, "func should be callable"),
         (lambda f: tf.autodiff.odeint(lambda t, y: [y, y], 1.0, [0.0, 1.0]), (ValueError, TypeError), "structure"),

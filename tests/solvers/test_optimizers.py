@@ -229,6 +229,13 @@ def test_after_an_error_variables_have_the_values_of_the_last_iteration(optimize
     assert float(f(x)) <= float(f(tf.constant(start, tf.float64)))
 
 
+def test_tolerances_can_be_tensors():
+    x, y = tf.Variable([3.0, -1.0]), tf.Variable([3.0, -1.0])
+    tf.train.LevenbergMarquardt(xtol=tf.constant(1e-3), factor=tf.constant(10)).minimize(lambda: x - 1.0, [x]).check()
+    tf.train.LBFGS(gtol=tf.constant(1e-3)).minimize(lambda: tf.reduce_sum((y - 1.0) ** 2), [y]).check()
+    np.testing.assert_allclose([x, y], np.ones((2, 2)), atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -255,6 +262,19 @@ def test_after_an_error_variables_have_the_values_of_the_last_iteration(optimize
             "The residuals must be real",
         ),
         (lambda x: tf.train.LevenbergMarquardt().minimize(lambda: x[:1], [x]), ValueError, "as many residuals"),
+        (lambda x: tf.train.LBFGS(gtol="a"), TypeError, "gtol must be a number; received 'a'"),
+        (lambda x: tf.train.LBFGS(ftol=np.nan), ValueError, "ftol must not be negative; received nan"),
+        (lambda x: tf.train.NewtonCG(xtol=None), TypeError, "xtol must be a number; received None"),
+        (lambda x: tf.train.NewtonCG(gtol=1j), TypeError, "gtol must be a number"),
+        (lambda x: tf.train.LevenbergMarquardt(xtol=-1), ValueError, "xtol must not be negative; received -1"),
+        (lambda x: tf.train.LevenbergMarquardt(factor=0), ValueError, "factor must be positive; received 0"),
+        (lambda x: tf.train.LevenbergMarquardt(factor=np.nan), ValueError, "factor must be positive; received nan"),
+        (
+            lambda x: tf.train.LevenbergMarquardt().minimize(lambda: tf.ones(3), [x]),
+            ValueError,
+            "the residuals do not depend on Variable:0",
+        ),
+        (lambda x: tf.train.LevenbergMarquardt().minimize(lambda: ["a", "b"], [x]), TypeError, "received string"),
         (
             lambda x: tf.function(lambda: tf.train.LBFGS().minimize(lambda: x[0], [x]).loss, jit_compile=True)(),
             RuntimeError,

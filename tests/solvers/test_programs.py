@@ -125,6 +125,21 @@ def test_equations_only_and_float32():
         (lambda: tf.autodiff.solve_lp([-1.0], G=[[-1.0]], h=[0.0]), tf.errors.ConvergenceError, "bounded below"),
         (lambda: tf.autodiff.solve_qp([[1.0]], [1.0], A=[[1.0]]), ValueError, "Pass both A and b"),
         (lambda: tf.autodiff.solve_qp(tf.eye(2), [1.0]), ValueError, "Q must have a column for each of the 1 unknowns"),
+        (
+            lambda: tf.autodiff.solve_qp([[1.0, 0.0], [0.0, -2.0]], [1.0, 1.0]),
+            tf.errors.InvalidArgumentError,
+            "positive semidefinite Q; an eigenvalue is -2",
+        ),
+        (lambda: tf.autodiff.solve_qp(np.eye(1) * 1j, [1.0]), TypeError, "The arguments must be real"),
+        (lambda: tf.autodiff.solve_qp(np.eye(1), [1.0], tol="a"), TypeError, "tol must be a number"),
+        (lambda: tf.autodiff.solve_lp([1.0], tol=-1.0), ValueError, "tol must not be negative"),
+        (
+            lambda: tf.autodiff.solve_qp(
+                np.eye(2), [1.0, 1.0], A=[[1.0, 0.0], [1.0, 0.0]], b=[1.0, 2.0], G=np.eye(2), h=[9.0, 9.0]
+            ),
+            tf.errors.ConvergenceError,
+            "solve_qp did not converge.*satisfies all constraints",
+        ),
         (lambda: tf.autodiff.solve_qp([[1]], [1]), TypeError, "must be float32 or float64; received c of dtype int32"),
         (
             lambda: tf.autodiff.solve_qp([[1.0]], tf.constant([1.0], tf.float64)[None, None]),
@@ -146,6 +161,39 @@ def test_a_solution_without_a_derivative_says_so():
     np.testing.assert_allclose(y, 2.0, atol=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"has no derivative here: the Jacobian .* is singular"):
         tape.gradient(y, h)
+
+
+def test_programs_without_a_unique_solution():
+    """Equations that repeat each other, and an objective that is constant along an edge."""
+    equations, right = [[1.0, 0.0], [1.0, 0.0]], [1.0, 1.0]
+    found = tf.autodiff.solve_qp(np.eye(2), [-1.0, -3.0], A=equations, b=right, G=np.eye(2), h=[2.0, 2.0])
+    np.testing.assert_allclose(found.x, [1.0, 2.0], atol=1e-6)
+    sides = np.concatenate([-np.eye(2), -np.ones((1, 2))])
+    x = tf.autodiff.solve_lp(np.ones(2), G=sides, h=[0.0, 0.0, -1.0]).x.numpy()
+    np.testing.assert_allclose(x.sum(), 1.0)
+    assert (x >= 0.0).all()
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_program_that_is_not_convex_in_a_function(jit):
+    solve = tf.function(lambda q: tf.autodiff.solve_qp(q, [1.0, 1.0], G=np.eye(2), h=[1.0, 1.0]).x, jit_compile=jit)
+    factor = tf.constant([[1.0, 2.0], [3.0, 6.0]])
+    solve(factor @ tf.transpose(factor) + tf.eye(2))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="positive semidefinite"):
+        solve(-tf.eye(2))
+
+
+def test_random_linear_programs_equal_scipys():
+    optimize = pytest.importorskip("scipy.optimize")
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        n, m = rng.integers(2, 12), rng.integers(3, 20)
+        g, inside = rng.normal(size=(m, n)), rng.normal(size=n)
+        h, c = g @ inside + rng.uniform(0, 1, m), -g.T @ rng.uniform(0, 1, m)
+        best = optimize.linprog(c, g, h, bounds=(None, None)).fun
+        x = tf.autodiff.solve_lp(c, G=g, h=h).x.numpy()
+        np.testing.assert_allclose(x @ c, best, rtol=1e-6, atol=1e-6)
+        assert (g @ x <= h + 1e-7).all()
 
 
 def test_only_the_symmetric_part_of_the_matrix_counts():
@@ -268,6 +316,10 @@ def test_mistakes_of_eigh():
         tf.autodiff.eigh(tf.zeros([2, 3]))
     with pytest.raises(TypeError, match="received complex64"):
         tf.autodiff.eigh(tf.eye(2, dtype=tf.complex64))
+    with pytest.raises(ValueError, match="tol must not be negative; received nan"):
+        tf.autodiff.eigh(tf.eye(2), tol=np.nan)
+    with pytest.raises(TypeError, match="tol must be a number; received 'a'"):
+        tf.autodiff.eigh(tf.eye(2), tol="a")
 
 
 def test_eigh_of_matrices_without_elements():
@@ -323,6 +375,29 @@ def test_top_k_depends_on_differences_alone():
     near, far = (tf.autodiff.soft_top_k(x + shift, 2) for shift in (0.0, 2.0**20))
     np.testing.assert_allclose(far, near, rtol=1e-6)
     np.testing.assert_allclose(tf.autodiff.soft_top_k([0.0, 1.0, 1e6], 2)[:2], tf.sigmoid([-0.5, 0.5]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_top_k_of_values_that_are_far_apart(dtype):
+    """Weights of 0 and 1 have the derivative 0; it does not matter how far apart the values are."""
+    large = 1e4 if dtype == "float16" else 1e30
+    x = tf.Variable([large, -large, 0.0], dtype=dtype)
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.autodiff.soft_top_k(x, 1)
+        z = tf.autodiff.soft_top_k(tf.gather(x, [2, 2, 1]), 1)
+    assert y.numpy().tolist() == [1.0, 0.0, 0.0]
+    assert not np.any(tape.jacobian(y, x))
+    np.testing.assert_allclose(tf.cast(z, tf.float64), [0.5, 0.5, 0.0], atol=2e-2)
+    np.testing.assert_allclose(tf.cast(tape.jacobian(z, x), tf.float64), np.zeros((3, 3)), atol=2e-2)
+
+
+@pytest.mark.parametrize("temperature", [1e-4, 1e-2, 1.0, 1e3])
+def test_weights_of_top_k_add_up(temperature):
+    values = np.random.default_rng(0).normal(size=(3, 1000))
+    weights = tf.autodiff.soft_top_k(values, 30, temperature=temperature).numpy()
+    np.testing.assert_allclose(weights.sum(-1), 30.0)
+    if temperature < 1e-3:
+        np.testing.assert_allclose(np.sort(weights, -1)[:, -30:], 1.0, atol=0.5)
 
 
 def test_second_order_of_top_k():

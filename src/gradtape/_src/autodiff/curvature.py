@@ -67,6 +67,9 @@ class HessianProducts:
         if current_graph() is not None:
             raise RuntimeError(f"{method} needs concrete values: call it outside tf.function.")
         self.second, self.gradients, self.flat = recorded_gradient(tape, target, sources, method)
+        for source in self.flat:
+            if array_of(source).dtype.kind == "c":
+                raise TypeError(f"{method} needs real sources; received {source.dtype.name}.")
         self.structure = sources
         self.shapes = [tuple(array_of(s).shape) for s in self.flat]
         self.sizes = [math.prod(shape) for shape in self.shapes]
@@ -83,11 +86,11 @@ class HessianProducts:
             np.zeros(size) if part is None else np.asarray(convert(part).numpy(), np.float64).reshape(-1)
             for part, size in zip(parts, self.sizes, strict=True)
         ]
-        return np.concatenate(rows)
+        return np.concatenate([np.zeros(0), *rows])
 
     def tensors(self, vector: Any) -> list[Any]:
         """Split a vector into tensors with the shapes of the sources."""
-        pieces = np.split(vector, np.cumsum(self.sizes)[:-1])
+        pieces = np.split(vector, np.cumsum(self.sizes))[:-1]  # the last piece is empty
         return [
             wrap(p.reshape(shape).astype(source.dtype.as_numpy_dtype))
             for p, shape, source in zip(pieces, self.shapes, self.flat, strict=True)
@@ -102,14 +105,16 @@ def _signs(rng: np.random.Generator, size: int) -> Any:
     return rng.integers(0, 2, size) * 2.0 - 1.0
 
 
-def _check_samples(samples: int) -> None:
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 2:
+def _check_samples(samples: Any, seed: Any) -> None:
+    if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 2:
         raise ValueError(f"A standard error needs at least 2 samples; received samples={samples!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be a nonnegative integer; received {seed!r}.")
 
 
 def hessian_diagonal(tape: Tape, target: Any, sources: Any, samples: int, seed: int) -> Estimate:
     """See `GradientTape.hessian_diagonal`."""
-    _check_samples(samples)
+    _check_samples(samples, seed)
     products, rng = HessianProducts(tape, target, sources, "hessian_diagonal"), np.random.default_rng(seed)
     rows = np.stack([z * products(z) for z in (_signs(rng, products.size) for _ in range(samples))])
     error = rows.std(0, ddof=1) / math.sqrt(samples)
@@ -118,7 +123,7 @@ def hessian_diagonal(tape: Tape, target: Any, sources: Any, samples: int, seed: 
 
 def hessian_trace(tape: Tape, target: Any, sources: Any, samples: int, method: str, seed: int) -> Estimate:
     """See `GradientTape.hessian_trace`."""
-    _check_samples(samples)
+    _check_samples(samples, seed)
     if method not in ("hutchinson", "hutch++"):
         raise ValueError(f"method must be 'hutchinson' or 'hutch++'; received {method!r}.")
     products, rng = HessianProducts(tape, target, sources, "hessian_trace"), np.random.default_rng(seed)

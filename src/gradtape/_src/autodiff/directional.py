@@ -16,7 +16,7 @@ from gradtape._src.autodiff.settings import settings
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.core.jvp import marked_push, push
 from gradtape._src.interrupts import float_errors_ignored
-from gradtape._src.tensor import dimensions_shown, is_differentiable
+from gradtape._src.tensor import Tensor, dimensions_shown, is_differentiable
 from gradtape._src.variable.growing import refuse_tangents
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def jvp(tape: Tape, target: Any, sources: Any, tangents: Any, policy: Unconnecte
 
 def direction(source: Any, tangent: Any) -> Any:
     """A tangent of a source as a tensor with the source's shape."""
+    if not isinstance(tangent, Tensor) and np.iscomplexobj(tangent) and array_of(source).dtype.kind != "c":
+        raise TypeError(f"A tangent of a {source.dtype.name} source must be real; received {tangent!r}.")
     found = convert(tangent, source.dtype)
     shape = tuple(array_of(source).shape)
     if tuple(found.array.shape) != shape:

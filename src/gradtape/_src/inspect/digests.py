@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import numbers
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ from gradtape._src.inspect.op_names import shown_op
 from gradtape._src.inspect.source import statement_at
 from gradtape._src.inspect.tables import Column, Report, Table, plural
 from gradtape._src.interrupts import float_errors_ignored
+from gradtape._src.tensor import Tensor
 
 SAMPLE = 256
 """The number of elements in a digest."""
@@ -308,15 +310,18 @@ class Comparison(Report):
             yield f"First difference in any bit: {self.first_bits}"
 
 
-def compare(tape: Tape, other: Any, rtol: float | None, atol: float) -> Comparison:
+def compare(tape: Tape, other: Any, rtol: Any, atol: Any) -> Comparison:
     """See `GradientTape.compare`."""
     if not isinstance(other, (Tape, str, os.PathLike)):
         raise TypeError(
             "compare takes another GradientTape(digests=True), or the path of a file written by tape.save_digests. "
             f"Received: {other!r}"
         )
-    if (rtol is not None and not rtol >= 0) or not atol >= 0:
-        raise ValueError(f"Tolerances must not be negative. Received: rtol={rtol!r}, atol={atol!r}")
+    for tolerance in (atol,) if rtol is None else (rtol, atol):
+        if isinstance(tolerance, bool) or not isinstance(tolerance, (numbers.Real, Tensor)):
+            raise TypeError(f"Tolerances must be real numbers. Received: rtol={rtol!r}, atol={atol!r}")
+        if not float(tolerance) >= 0:
+            raise ValueError(f"Tolerances must not be negative. Received: rtol={rtol!r}, atol={atol!r}")
     theirs = rows_of(other) if isinstance(other, Tape) else read_digests(other)
     return _Walk(rows_of(tape), theirs, rtol, atol).run()
 

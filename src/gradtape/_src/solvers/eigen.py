@@ -12,7 +12,7 @@ from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.autodiff.one_op import one_op
 from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
-from gradtape._src.solvers.vectors import epsilon, length
+from gradtape._src.solvers.vectors import check_not_negative, epsilon, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array, decompositions, diagonals
 from gradtape._src.tf.linalg import matmul, matrix_transpose
@@ -54,6 +54,8 @@ def eigh(tensor: TensorLike, *, tol: float | None = None) -> tuple[Tensor, Tenso
     shape = a.array.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ValueError(f"tf.autodiff.eigh takes square matrices; received the shape {tuple(shape)}.")
+    if tol is not None:
+        check_not_negative("tol", tol)
     symmetric = 0.5 * (a + matrix_transpose(a))
     with stack.use_recorders(()):
         values, vectors = decompositions.eigh(symmetric)

@@ -22,7 +22,17 @@ from gradtape._src.solvers.implicit import (
     scalar_value,
 )
 from gradtape._src.solvers.linear import gmres
-from gradtape._src.solvers.vectors import Layout, as_tuple, check_whole, column, dot, epsilon, length, norm
+from gradtape._src.solvers.vectors import (
+    Layout,
+    as_tuple,
+    check_not_negative,
+    check_whole,
+    column,
+    dot,
+    epsilon,
+    length,
+    norm,
+)
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -193,6 +203,8 @@ def _solved(
     """Iterate without recording, check the residual, and record the solution as defined by the equation."""
     check_choice("linear_solver", rule.method, LINEAR_SOLVERS)
     check_whole("maxiter", maxiter, 0)
+    if tol is not None:
+        check_not_negative("tol", tol)
     if not callable(fun):
         raise TypeError(f"fun should be callable: received {fun!r}.")
     layout = Layout(x0, rule.batch_dims)
@@ -200,7 +212,9 @@ def _solved(
     with stack.use_recorders(()):
         start = layout.ravel(nest.map_structure(convert, x0))
         scale = norm(residual(start, inputs)) + 1.0
-        limit = scale * epsilon(start) ** power if tol is None else array.zeros_like(scale) + tol
+        limit = (
+            scale * epsilon(start) ** power if tol is None else array.zeros_like(scale) + array.cast(tol, scale.dtype)
+        )
         x, r, k = iterate(residual, start, inputs, limit, rule.batch_dims)
         size = norm(r)
         require_convergence(size, limit, k, what, _ADVICE)

@@ -18,7 +18,15 @@ from gradtape._src.core import tape as stack
 from gradtape._src.ops.array import identity
 from gradtape._src.solvers.convergence import require_convergence
 from gradtape._src.solvers.linear import conjugate_gradients, gmres
-from gradtape._src.solvers.vectors import Layout, as_tuple, differentiable_leaves, epsilon, norm
+from gradtape._src.solvers.vectors import (
+    Layout,
+    as_tuple,
+    check_not_negative,
+    check_whole,
+    differentiable_leaves,
+    epsilon,
+    norm,
+)
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.linear_systems import solve as dense_solve
@@ -90,9 +98,18 @@ def implicit(
     check_choice("linear_solver", linear_solver, LINEAR_SOLVERS)
     if not callable(function):
         raise TypeError(f"function should be callable: received {function!r}.")
+    for name, value in (("tol", tol), ("linear_tol", linear_tol)):
+        if value is not None:
+            check_not_negative(name, value)
+    if linear_maxiter is not None:
+        check_whole("linear_maxiter", linear_maxiter, 1)
+    check_whole("batch_dims", batch_dims, 0)
     rule = Rule(linear_solver, batch_dims, kind == "minimum", linear_tol, linear_maxiter)
 
     def decorate(solver: Callable[..., Any]) -> Callable[..., Any]:
+        if not callable(solver):
+            raise TypeError(f"tf.autodiff.implicit decorates a solver, solver(x0, *args): received {solver!r}.")
+
         @functools.wraps(solver)
         def solved(x0: Any, *args: Any) -> Any:
             layout = Layout(x0, batch_dims)
@@ -102,7 +119,7 @@ def implicit(
                 x = layout.ravel(solver(values, *args), f"The result of {getattr(solver, '__name__', solver)}")
                 start = residual(layout.ravel(values), inputs)
                 found = residual(x, inputs)
-                limit = (norm(start) + 1.0) * (epsilon(x) ** (1 / 3) if tol is None else tol)
+                limit = (norm(start) + 1.0) * array.cast(epsilon(x) ** (1 / 3) if tol is None else tol, x.dtype)
                 require_convergence(norm(found), limit, array.constant(1), f"{_name(solver)} (calls)", _ADVICE)
             return layout.unravel(defined_by(residual, x, inputs, rule))
 
@@ -148,8 +165,12 @@ def problem(function: Callable[..., Any], kind: str, layout: Layout, args: Any) 
             own = identity(x)
             tape.watch(own)
             value = scalar_value(call(own, tensors), layout)
-        found = tape.gradient(value, own, unconnected_gradients="zero")
-        assert found is not None
+        found = tape.gradient(value, own)
+        if found is None:
+            raise ValueError(
+                "The function to minimize does not depend on x0. Compute its result from its first argument, with "
+                "differentiable ops."
+            )
         return found
 
     return {"root": root, "fixed_point": fixed_point, "minimum": gradient}[kind], inputs
@@ -158,6 +179,10 @@ def problem(function: Callable[..., Any], kind: str, layout: Layout, args: Any) 
 def scalar_value(value: Any, layout: Layout) -> Tensor:
     """Check the objective of a minimization: one number for each problem."""
     tensor = convert(value)
+    if not tensor.dtype.is_floating:
+        raise TypeError(
+            f"The function to minimize must return real floating-point numbers; received {tensor.dtype.name}."
+        )
     if tuple(tensor.array.shape) != layout.batch:
         wanted = f"one number for each problem, of shape {layout.batch}" if layout.batch else "a scalar"
         raise ValueError(f"The function to minimize must return {wanted}; received the shape {tensor.shape}.")

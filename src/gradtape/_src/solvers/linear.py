@@ -20,7 +20,7 @@ RESTART = 20
 
 
 def _limit(b: Tensor, tol: float | None) -> Tensor:
-    relative = epsilon(b) ** (2 / 3) if tol is None else tol
+    relative = epsilon(b) ** (2 / 3) if tol is None else array.cast(tol, b.dtype)
     smallest = float(b.dtype.as_numpy_dtype(1e-30))
     return maximum(norm(b) * relative, smallest)
 

@@ -29,7 +29,14 @@ from gradtape._src.solvers.runge_kutta import (
     next_size,
     starting_size,
 )
-from gradtape._src.solvers.vectors import Layout, as_tuple, check_whole, differentiable_leaves, length
+from gradtape._src.solvers.vectors import (
+    Layout,
+    as_tuple,
+    check_not_negative,
+    check_whole,
+    differentiable_leaves,
+    length,
+)
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
@@ -105,8 +112,8 @@ def odeint(
     check_whole("max_steps", max_steps, 1)
     check_whole("substeps", substeps, 1)
     for name, value in (("rtol", rtol), ("atol", atol)):
-        if value is not None and not value >= 0:
-            raise ValueError(f"{name} must not be negative; received {value!r}.")
+        if value is not None:
+            check_not_negative(name, value)
     layout = Layout(y0, name="y0")
     relative, absolute = _TOLERANCES[layout.dtype.size]
     options = Options(
@@ -134,16 +141,20 @@ def odeint(
 
 
 def _times(t: Any, layout: Layout) -> Tensor:
-    times = convert(t) if isinstance(t, (Tensor, Variable)) else array.cast(convert(np.asarray(t)), layout.dtype)
+    times = convert(t) if isinstance(t, (Tensor, Variable)) else convert(np.asarray(t))
+    if not isinstance(t, (Tensor, Variable)):
+        if not (times.dtype.is_floating or times.dtype.is_integer):
+            raise TypeError(f"t must consist of real numbers; received {times.dtype.name}.")
+        times = array.cast(times, layout.dtype)
     if times.dtype != layout.dtype:
         raise ValueError(f"t must have the dtype of y0, {layout.dtype.name}; received {times.dtype.name}.")
     if len(times.shape) != 1 or times.array.shape[0] < 2:
         raise ValueError(f"t must be a vector of at least two times; received the shape {times.shape}.")
     if is_known(times):
         steps = np.diff(np.asarray(times.array))
-        if not ((steps > 0).all() or (steps < 0).all()):
+        if not ((steps > 0).all() or (steps < 0).all()) or not np.isfinite(steps).all():
             raise ValueError(
-                "The times in t must be strictly increasing or strictly decreasing; received "
+                "The times in t must be finite, and strictly increasing or strictly decreasing; received "
                 f"{np.asarray(times.array)}."
             )
     return times

@@ -18,7 +18,7 @@ from gradtape._src.autodiff.gradient_tape import Tape
 from gradtape._src.conversion import convert
 from gradtape._src.solvers.levenberg_marquardt import Problem, fit
 from gradtape._src.solvers.line_search import search
-from gradtape._src.solvers.vectors import check_whole
+from gradtape._src.solvers.vectors import check_not_negative, check_positive, check_whole
 from gradtape._src.variable import Variable
 
 Array = Any
@@ -227,15 +227,31 @@ def _check_scalar(value: Any) -> None:
 def _check_real(value: Any, what: str) -> None:
     if value.dtype.is_complex:
         raise TypeError(f"The {what} must be real, but the dtype is {value.dtype.name}. Use tf.abs or tf.math.real.")
+    if not (value.dtype.is_floating or value.dtype.is_integer):
+        raise TypeError(f"The {what} must consist of real numbers; received {value.dtype.name}.")
 
 
-def _check_connected(gradients: Sequence[Any], variables: Sequence[Variable]) -> None:
+def _check_connected(gradients: Sequence[Any], variables: Sequence[Variable], what: str = "loss does") -> None:
     if all(g is None for g in gradients):
         names = ", ".join([v.name for v in variables])
         raise ValueError(
-            f"No gradients provided for any variable: the loss does not depend on {names}. Compute it from the "
-            "variables inside the function, with differentiable ops."
+            f"No gradients provided for any variable: the {what} not depend on {names}. Use the variables inside the "
+            "function, with differentiable ops."
         )
+
+
+def _columns(block: Any, variable: Variable, rows: int) -> Array:
+    """The columns of a Jacobian for a variable, zeros if the residuals do not depend on it."""
+    if block is None:
+        return np.zeros((rows, variable.numpy().size))
+    return np.asarray(block.numpy(), np.float64).reshape(rows, -1)
+
+
+def _tolerances(**given: Any) -> list[float]:
+    """Tolerances as floats; 0 switches a criterion off."""
+    for name, value in given.items():
+        check_not_negative(name, value)
+    return [float(value) for value in given.values()]
 
 
 class _Optimizer:
@@ -289,7 +305,8 @@ class LBFGS(_Optimizer):
         check_whole("history_size", history_size, 1)
         check_whole("maxiter", maxiter, 0)
         check_whole("maxls", maxls, 1)
-        self.history_size, self.maxiter, self.gtol, self.ftol, self.maxls = history_size, maxiter, gtol, ftol, maxls
+        self.history_size, self.maxiter, self.maxls = history_size, maxiter, maxls
+        self.gtol, self.ftol = _tolerances(gtol=gtol, ftol=ftol)
 
     def _run(self, loss: _Loss, accepted: list[Array], report: ConvergenceReport) -> None:
         x = accepted[0]
@@ -388,7 +405,8 @@ class NewtonCG(_Optimizer):
     def __init__(self, maxiter: int | None = None, xtol: float = 1e-5, gtol: float = 0.0) -> None:
         if maxiter is not None:
             check_whole("maxiter", maxiter, 0)
-        self.maxiter, self.xtol, self.gtol = maxiter, xtol, gtol
+        self.maxiter = maxiter
+        self.xtol, self.gtol = _tolerances(xtol=xtol, gtol=gtol)
 
     def _run(self, loss: _Loss, accepted: list[Array], report: ConvergenceReport) -> None:
         x = accepted[0]
@@ -493,7 +511,9 @@ class LevenbergMarquardt:
     ) -> None:
         if maxiter is not None:
             check_whole("maxiter", maxiter, 1)
-        self.maxiter, self.ftol, self.xtol, self.gtol, self.factor = maxiter, ftol, xtol, gtol, factor
+        check_positive("factor", factor)
+        self.maxiter, self.factor = maxiter, float(factor)
+        self.ftol, self.xtol, self.gtol = _tolerances(ftol=ftol, xtol=xtol, gtol=gtol)
 
     def minimize(self, residuals: Callable[[], Any], var_list: Any = None) -> ConvergenceReport:
         """Change the variables to minimize the sum of squares of the residuals.
@@ -519,8 +539,9 @@ class LevenbergMarquardt:
                 tape.watch(parameters.variables)
                 found = convert(residuals())
             rows = math.prod(found.array.shape)
-            blocks = tape.jacobian(found, parameters.variables, unconnected_gradients="zero")
-            return np.concatenate([np.asarray(b.numpy(), np.float64).reshape(rows, -1) for b in blocks], 1)
+            blocks = tape.jacobian(found, parameters.variables)
+            _check_connected(blocks, parameters.variables, "residuals do")
+            return np.concatenate([_columns(b, v, rows) for b, v in zip(blocks, parameters.variables, strict=True)], 1)
 
         def on_step(x: Array, iteration: int, loss: float, gradient: float, step: float) -> None:
             accepted[0] = x

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from gradtape._src import errors
+from gradtape._src.arrays.checks import Rule, verify
 from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
 from gradtape._src.solvers.convergence import require_convergence
-from gradtape._src.solvers.implicit import Rule, defined_by
-from gradtape._src.solvers.vectors import check_whole, column, length
+from gradtape._src.solvers.implicit import Rule as ImplicitRule, defined_by
+from gradtape._src.solvers.vectors import check_not_negative, check_whole, column, epsilon, length
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
+from gradtape._src.tf.decompositions import eigvalsh
 from gradtape._src.tf.diagonals import diag
 from gradtape._src.tf.linalg import matmul, matrix_transpose, matvec
 from gradtape._src.tf.linear_systems import solve as dense_solve
@@ -75,6 +80,7 @@ def solve_qp(
     ([1.0, 2.0], [[-1.0, 0.0], [0.0, 0.0]])
     """
     given = _prepared(Q, c, A, b, G, h)
+    _check_convex(given.q)
     return _solved(given, convert(c), "tf.autodiff.solve_qp", tol, maxiter)
 
 
@@ -148,6 +154,8 @@ def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
 
 
 def _part(value: Any, rank: int, like: Tensor) -> Tensor:
+    if not isinstance(value, Tensor) and np.iscomplexobj(value):
+        raise TypeError(f"The arguments must be real; received {value!r}.")
     tensor = convert(value) if isinstance(value, Tensor) else convert(value, None, like.dtype)
     if tensor.dtype != like.dtype:
         raise ValueError(f"All arguments must have the same dtype; received {tensor.dtype.name} and {like.dtype.name}.")
@@ -156,10 +164,37 @@ def _part(value: Any, rank: int, like: Tensor) -> Tensor:
     return tensor[None] if len(tensor.array.shape) == rank else tensor
 
 
+def _check_convex(q: Tensor) -> None:
+    """Check that no direction has a negative curvature, beyond rounding errors of a product such as L Lᵀ."""
+    n = length(q)
+    if not n:
+        return
+    with stack.use_recorders(()):
+        lowest = eigvalsh(q)[:, 0]
+        limit = reduce_max(abs(q), [-2, -1]) * (-10.0 * n * epsilon(q))
+    verify(_CONVEX, lowest.array, limit.array)
+
+
+def _is_not_convex(xp: Any, lowest: Any, limit: Any) -> Any:
+    return lowest < limit
+
+
+def _not_convex_error(lowest: Any, limit: Any) -> Exception:
+    return errors.refused_value(
+        f"tf.autodiff.solve_qp needs a positive semidefinite Q; an eigenvalue is {float(np.min(lowest)):.3g}. "
+        "Otherwise the optimality conditions hold at points that are not minima.",
+        "SolveQP",
+    )
+
+
+_CONVEX = Rule(_is_not_convex, _not_convex_error, always=True, needed=True)
+
+
 # -- the solution ----------------------------------------------------------------------------------------------------
 def _solved(data: _Data, like: Tensor, what: str, tol: float, maxiter: int) -> Program:
     n, p, m = (length(t) for t in (data.c, data.b, data.h))
     check_whole("maxiter", maxiter, 0)
+    check_not_negative("tol", tol)
     with stack.use_recorders(()):
         wide = _Data(*[array.cast(t, "float64") for t in data])
         x, y, z = _interior_point(wide, tol, maxiter, what) if m else _equations(wide, tol, what)
@@ -172,7 +207,7 @@ def _solved(data: _Data, like: Tensor, what: str, tol: float, maxiter: int) -> P
         gradient = matvec(q, x) + c + matvec(g, z, transpose_a=True) + matvec(a, y, transpose_a=True)
         return array.concat([gradient, z * (matvec(g, x) - h), matvec(a, x) - b], -1)
 
-    solution = defined_by(conditions, found, list(data), Rule("dense", 1, False, None, None))
+    solution = defined_by(conditions, found, list(data), ImplicitRule("dense", 1, False, None, None))
     if len(like.array.shape) == 1 and length(solution, 0) == 1:
         solution = solution[0]
     x, z, y = array.split(solution, [n, m, p], -1)
@@ -270,14 +305,20 @@ def _moved(data: _Data, point: _Point) -> _Point:
     residuals = _residuals(data, point)
     weights = z / s
     matrix = data.q + matmul(data.g * weights[..., None], data.g, transpose_a=True)
-    system = _blocks(matrix + 1e-12 * diag(1.0 + reduce_max(abs(data.q), -1)), data.a)
+    system = _blocks(matrix, data.a)
+    # Late steps weight active inequalities by 1e9 and more, and equations may repeat each other. A multiple of the
+    # identity, within rounding errors, makes the system nonsingular; refinement takes back most of what it changes.
+    shift = column(1e-12 + epsilon(data.q) * reduce_max(abs(matrix), [-2, -1]))
+    shifts = array.concat([array.zeros_like(point.x) + shift, array.zeros_like(point.y) - 1e-12], -1)
+    shifted = system + diag(shifts)
 
     def direction(target: Tensor) -> _Point:
         """Newton's step towards z·s = target."""
         dual, primal, slack = residuals
         shift = weights * slack + (target - z * s) / s
         right = array.concat([-dual - matvec(data.g, shift, transpose_a=True), -primal], -1)
-        solution = dense_solve(system, column(right))[..., 0]
+        solution = dense_solve(shifted, column(right))[..., 0]
+        solution = solution + dense_solve(shifted, column(right - matvec(system, solution)))[..., 0]
         dx, dy = solution[..., :n], solution[..., n:]
         dz = weights * matvec(data.g, dx) + shift
         ds = (target - z * s - s * dz) / z

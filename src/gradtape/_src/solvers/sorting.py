@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from gradtape._src.conversion import convert
 from gradtape._src.core import tape as stack
 from gradtape._src.solvers.convergence import require_convergence
 from gradtape._src.solvers.implicit import Rule, check_choice, defined_by
-from gradtape._src.solvers.vectors import check_positive, column, epsilon, length
+from gradtape._src.solvers.vectors import check_positive, column, epsilon, length, smallest
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.arguments import axis_of
 from gradtape._src.tf.control_flow import while_loop
 from gradtape._src.tf.isotonic import isotonic_regression
-from gradtape._src.tf.math import argsort, reduce_max, reduce_min, reduce_sum, sigmoid, sort
+from gradtape._src.tf.math import argsort, reduce_sum, sigmoid, sort
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -95,8 +96,12 @@ def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 
     # Only differences matter; they are exact near the k-th value, where the level is.
     flat = (flat - array.stop_gradient(sort(flat, direction="DESCENDING")[:, k - 1 : k])) / temperature
 
+    # Where all weights are 0 or 1 up to rounding, no derivative is left; the level then has the derivative 0, too.
+    flattest = smallest(flat)
+
     def excess(level: Tensor, given: list[Tensor]) -> Tensor:
-        return reduce_sum(sigmoid(given[0] - level), -1, keepdims=True) - float(k)
+        total = reduce_sum(sigmoid(given[0] - level), -1, keepdims=True)
+        return total - float(k) - flattest * (level - array.stop_gradient(level))
 
     with stack.use_recorders(()):
         level = _bisected(lambda level: excess(level, [flat]), flat)
@@ -105,10 +110,14 @@ def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 
 
 
 def _bisected(excess: Any, rows: Tensor) -> Tensor:
-    """The zero of a decreasing function of a level, which is within 40 of the values."""
+    """The zero of a decreasing function of a level. The k-th largest value is 0, and the level near it.
+
+    At a level of -margin, the k largest weights are 1 up to rounding. At margin + log(n), the weights of the values
+    from the k-th on add up to less than 1. How far apart the values are does not matter.
+    """
     margin = 40.0 if rows.dtype.size >= 4 else 8.0
-    low = reduce_min(rows, -1, keepdims=True) - margin
-    high = reduce_max(rows, -1, keepdims=True) + margin
+    zeros = array.zeros_like(rows[:, :1])
+    low, high = zeros - margin, zeros + (margin + math.log(length(rows)))
 
     def body(low: Tensor, high: Tensor, i: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         middle = 0.5 * (low + high)

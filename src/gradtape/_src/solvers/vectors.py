@@ -7,6 +7,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from gradtape._src import nest
@@ -25,6 +26,7 @@ class Layout:
     """
 
     def __init__(self, structure: Any, batch_dims: int = 0, name: str = "x0") -> None:
+        check_whole("batch_dims", batch_dims, 0)
         self.structure, self.batch_dims, self.name = structure, batch_dims, name
         leaves = [_real(leaf, name) for leaf in nest.flatten(structure)]
         if not leaves:
@@ -110,6 +112,12 @@ def epsilon(x: Tensor) -> float:
     return float(np.finfo(x.dtype.as_numpy_dtype).eps) if x.dtype.name in ("float32", "float64") else 1e-3
 
 
+def smallest(x: Tensor) -> float:
+    """The smallest normal number of a tensor's dtype."""
+    finfo: Any = ml_dtypes.finfo
+    return float(finfo(x.dtype.as_numpy_dtype).tiny)
+
+
 def check_whole(name: str, value: Any, least: int) -> None:
     """Raise unless an argument is an integer that is not too small."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -120,13 +128,33 @@ def check_whole(name: str, value: Any, least: int) -> None:
 
 def check_positive(name: str, value: Any) -> None:
     """Raise unless a number, or a tensor whose value is known, is positive."""
+    if not _number(name, value, unknown=1.0) > 0:
+        raise ValueError(f"{name} must be positive; received {value!r}.")
+
+
+def check_not_negative(name: str, value: Any) -> None:
+    """Raise unless a number, or a tensor whose value is known, is 0 or positive."""
+    if not _number(name, value, unknown=1.0) >= 0:
+        raise ValueError(f"{name} must not be negative; received {value!r}.")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise unless an argument is a real number, or a tensor with one."""
+    if np.isnan(_number(name, value, unknown=1.0)):
+        raise ValueError(f"{name} must be a number; received {value!r}.")
+
+
+def _number(name: str, value: Any, unknown: float) -> float:
+    """A real number as a float; `unknown` for a tensor that is traced."""
     known: Any = value
     if isinstance(value, (Tensor, Variable)):
-        known = np.asarray(convert(value).numpy(), np.float64) if is_known(value) else 1.0
-    if isinstance(known, (bool, str)) or np.ndim(known) or not isinstance(known, (numbers.Real, np.ndarray)):
+        known = unknown
+        if is_known(value):
+            known = convert(value).numpy() if value.dtype.is_floating or value.dtype.is_integer else None
+            known = known.astype(np.float64) if isinstance(known, (np.ndarray, np.generic)) else known
+    if isinstance(known, (bool, np.bool_, str)) or np.ndim(known) or not isinstance(known, (numbers.Real, np.ndarray)):
         raise TypeError(f"{name} must be a number; received {value!r}.")
-    if not float(known) > 0:
-        raise ValueError(f"{name} must be positive; received {value!r}.")
+    return float(known)
 
 
 def as_tuple(args: Any) -> tuple[Any, ...]:

@@ -356,7 +356,7 @@ def certify(f: Callable[..., Any], *args: Any, output_gradients: Any = None) -> 
     tape.log = log
     with modes.inspecting_functions(), stack.use_recorders((log,)), tape:
         tape.watch(sources)
-        value = nest.map_structure(convert, f(*args))
+        value = nest.map_structure(_result, f(*args))
         with tape.stop_recording():
             seeds = _seeds(value, output_gradients, log)
             found = tape.gradient(value, sources, seeds)
@@ -372,6 +372,13 @@ def _check(f: Any, args: tuple[Any, ...]) -> None:
         raise RuntimeError(
             "certify needs the values of every op, which do not exist while a tf.function is traced. Call it outside."
         )
+
+
+def _result(leaf: Any) -> Any:
+    tensor = convert(leaf)
+    if tensor.dtype == "string":
+        raise TypeError("certify needs a function that returns numbers. Received a result of dtype string.")
+    return tensor
 
 
 def _argument(leaf: Any) -> Any:
