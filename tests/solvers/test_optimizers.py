@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from optimization_problems import PROBLEMS as STANDARD
 
 import gradtape as tf
 from gradtape._src.solvers.line_search import Point, _cubic_parts
@@ -128,9 +129,7 @@ def test_levenberg_marquardt_evaluates_where_minpack_does(name):
     report = tf.train.LevenbergMarquardt().minimize(residuals, [x])
     assert report.converged
     np.testing.assert_allclose(x, found, atol=1e-9)
-    tried = [point for i, point in enumerate(ours) if not any(np.array_equal(point, p) for p in ours[:i])]
-    known = [point for i, point in enumerate(theirs) if not any(np.array_equal(point, p) for p in theirs[:i])]
-    np.testing.assert_allclose(tried, known, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(without_repetitions(ours), without_repetitions(theirs), rtol=1e-6, atol=1e-9)
 
 
 def test_a_network_with_variables_of_several_shapes_and_a_function():
@@ -285,3 +284,88 @@ def test_tolerances_can_be_tensors():
 def test_mistakes(call, error, message):
     with pytest.raises(error, match=message):
         call(tf.Variable([1.0, 2.0]))
+
+
+# -- SciPy's iterates on standard problems ---------------------------------------------------------------------------
+AMPLIFIED = {
+    ("L-BFGS-B", "jennrich and sampson"),  # a line search ends where the loss is infinite; SciPy reports success there
+    ("Newton-CG", "wood"),  # 800 iterations past a saddle point
+    ("Newton-CG", "biggs"),  # 800 iterations along a valley whose bottom is flat
+}
+"""Rounding errors grow until the iterates differ."""
+
+
+def gradient_of(f, x):
+    t = tf.constant(x)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(t)
+        y = f(t)
+    return tape, y, t
+
+
+@pytest.mark.parametrize("method", OPTIMIZERS)
+@pytest.mark.parametrize("name", STANDARD)
+def test_scipys_iterates_on_standard_problems(method, name):
+    optimize = pytest.importorskip("scipy.optimize")
+    start, residuals = STANDARD[name]
+
+    def f(x):
+        return tf.reduce_sum(residuals(x) ** 2)
+
+    def value(x):
+        tape, y, t = gradient_of(f, x)
+        return float(y), tape.gradient(y, t).numpy()
+
+    def hessian(x):
+        tape, y, t = gradient_of(f, x)
+        return tape.hessian(y, t).numpy()
+
+    losses = []
+    found = optimize.minimize(
+        value, np.array(start), jac=True, method=method, callback=lambda x: losses.append(value(x)[0]),
+        **({"hess": hessian} if method == "Newton-CG" else {}),
+    )  # fmt: skip
+    x = tf.Variable(np.array(start))
+    report = OPTIMIZERS[method]().minimize(lambda: f(x), [x])
+    ours = [step.loss for step in report.history[1:]]
+    if (method, name) in AMPLIFIED:
+        np.testing.assert_allclose(ours[:4], losses[:4], rtol=1e-6)
+        return
+    assert report.converged == found.success
+    assert (report.iterations, report.evaluations) == (found.nit, found.nfev)
+    np.testing.assert_allclose(ours, losses, rtol=1e-5, atol=1e-13)
+    np.testing.assert_allclose(x, found.x, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name in STANDARD if name != "biggs"])
+def test_minpacks_iterates_on_standard_problems(name):
+    """Not of Biggs' function: its Jacobian at the start has equal columns, so that rounding chooses the first step."""
+    optimize = pytest.importorskip("scipy.optimize")
+    start, f = STANDARD[name]
+    theirs, ours = [], []
+
+    def value(x):
+        theirs.append(np.array(x))
+        return f(tf.constant(x)).numpy()
+
+    def jacobian(x):
+        tape, y, t = gradient_of(f, x)
+        return tape.jacobian(y, t).numpy()
+
+    def residuals():
+        ours.append(x.numpy())
+        return f(x)
+
+    found, *_ = optimize.leastsq(value, np.array(start), Dfun=jacobian, full_output=True)
+    x = tf.Variable(np.array(start))
+    report = tf.train.LevenbergMarquardt().minimize(residuals, [x])
+    assert report.converged
+    np.testing.assert_allclose(x, found, rtol=1e-5, atol=1e-8)
+    tried, known = without_repetitions(ours), without_repetitions(theirs)
+    assert len(tried) == len(known)
+    count = 50 if name == "brown and dennis" else None  # of 254 points, which drift apart slowly
+    np.testing.assert_allclose(tried[:count], known[:count], rtol=1e-6, atol=1e-8)
+
+
+def without_repetitions(points):
+    return [point for i, point in enumerate(points) if not any(np.array_equal(point, p) for p in points[:i])]

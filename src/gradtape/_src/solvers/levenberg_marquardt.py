@@ -131,13 +131,13 @@ def _ended(problem: Problem, state: _State, actual: float, predicted: float, rat
 def _damped_step(jacobian: Array, f: Array, scale: Array, radius: float, damping: float) -> tuple[Array, float]:
     """The step that minimizes |J p + f|² + damping |D p|², with a damping such that |D p| is about the radius."""
     size = scale.size
-    step, rank = np.linalg.lstsq(jacobian, -f, rcond=_EPS * max(jacobian.shape))[::2]
+    step, regular = _gauss_newton_step(jacobian, f)
     length = float(np.linalg.norm(scale * step))
     excess = length - radius
     if excess <= 0.1 * radius:
         return step, 0.0
     low = 0.0
-    if rank == size:
+    if regular:
         low = excess / radius / _squared_slope(jacobian, scale, scale * (scale * step / length))
     gradient = float(np.linalg.norm(jacobian.T @ f / scale))
     high = gradient / radius or _TINY / min(radius, 0.1)
@@ -157,6 +157,21 @@ def _damped_step(jacobian: Array, f: Array, scale: Array, radius: float, damping
             high = min(high, damping)
         damping = max(low, damping + correction)
     return step, damping
+
+
+def _gauss_newton_step(jacobian: Array, f: Array) -> tuple[Array, bool]:
+    """The step without damping, and whether the Jacobian has full rank.
+
+    As in MINPACK, the rank counts as full unless a pivot is exactly zero: with a pivot that is only almost zero, the
+    step is so long that a damping is chosen.
+    """
+    orthogonal, triangle = np.linalg.qr(jacobian)
+    if (np.diag(triangle) != 0).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = np.linalg.solve(triangle, -(orthogonal.T @ f))
+        if np.isfinite(step).all():
+            return step, True
+    return np.linalg.lstsq(jacobian, -f, rcond=_EPS * max(jacobian.shape))[0], False
 
 
 def _squared_slope(matrix: Array, scale: Array, vector: Array) -> float:

@@ -420,6 +420,13 @@ class NewtonCG(_Optimizer):
                 report.reason = "the loss or its gradient is not finite"
                 return
             d = _newton_direction(g, product)
+            if d is None:
+                report.reason = "conjugate gradients did not converge; the Hessian is not positive definite"
+                return
+            if not d.any():
+                report.history.append(Step(k, f, _largest(g), 0.0))
+                report.converged, report.reason = True, "the curvature is below the precision"
+                return
             found = _wolfe(loss, x, f, g, d, before)
             if found is None:
                 if _largest(g) <= max(self.gtol, 1e-7):
@@ -441,8 +448,11 @@ class NewtonCG(_Optimizer):
         report.reason = f"the limit of {most} iterations was reached"
 
 
-def _newton_direction(g: Array, product: Callable[[Array], Array]) -> Array:
-    """Run conjugate gradients for H d = -g until the residual is small enough, or the curvature is negative."""
+def _newton_direction(g: Array, product: Callable[[Array], Array]) -> Array | None:
+    """Run conjugate gradients for H d = -g until the residual is small enough, or the curvature is negative.
+
+    The direction is zero if the curvature is below the precision, and None if the residual stays too large.
+    """
     b = -g
     size = float(np.abs(b).sum())
     enough = min(0.5, math.sqrt(size)) * size
@@ -450,18 +460,18 @@ def _newton_direction(g: Array, product: Callable[[Array], Array]) -> Array:
     p, square = b.copy(), float(b @ b)
     for i in range(20 * b.size):
         if np.abs(r).sum() <= enough:
-            break
+            return d
         q = product(p)
         curvature = float(p @ q)
         if 0 <= curvature <= 3 * _EPS:
-            break
+            return d
         if curvature < 0:
             return d if i else square / -curvature * b
         d = d + square / curvature * p
         r = r + square / curvature * q
         new = float(r @ r)
         p, square = -r + new / square * p, new
-    return d
+    return None
 
 
 def _wolfe(loss: _Loss, x: Array, f: float, g: Array, d: Array, before: float | None) -> tuple[float, float] | None:
