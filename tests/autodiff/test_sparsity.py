@@ -14,6 +14,7 @@ from random_programs import programs
 
 import gradtape as tf
 from gradtape._src.arrays import numpy_namespace
+from gradtape._src.autodiff import sparse_plans
 from gradtape._src.autodiff.coloring import (
     Pattern,
     color_acyclic,
@@ -256,6 +257,91 @@ def test_a_plan_is_used_again_and_checked():
     assert str(plan) == "<sparsity of a 9 x 9 Jacobian: 23 entries, 3 reverse passes>"
     assert plan.bound == 3
     assert plan.to_svg().count("<rect") == 24
+
+
+def entries_with(plan, f, shape=(6,)):
+    """The Jacobian by a plan and the dense one."""
+    x = tf.constant(np.linspace(0.1, 1.0, 6).reshape(shape))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x)
+    if plan is None:
+        return tape.sparsity(y, x, batch=len(shape) > 1)
+    jacobian = tape.batch_jacobian if plan.batch else tape.jacobian
+    return dense(jacobian(y, x, sparse=plan)), jacobian(y, x).numpy()
+
+
+EYE, ONES = np.eye(6), np.ones((6, 6))
+PROGRAMS = {
+    # The program of the plan, one whose entries it contains, and one with others.
+    "ops": (lambda x: x[1:] ** 3 - x[:-1], lambda x: x[:-1] ** 3 - x[1:], lambda x: x[1:] * tf.reduce_sum(x)),
+    "indices": (
+        lambda x: tf.gather(x, [0, 1, 2]) ** 2,
+        lambda x: x[:3] ** 2,
+        lambda x: tf.gather(x, [0, 1, 3]) ** 2,
+    ),
+    "zeros": (
+        lambda x: tf.linalg.matvec(EYE, x),
+        lambda x: tf.linalg.matvec(3.0 * EYE, x),
+        lambda x: tf.linalg.matvec(ONES, x),
+    ),
+    "factors": (lambda x: np.arange(6.0) * x, lambda x: np.arange(6.0) * x**2, lambda x: np.ones(6) * x),
+    "functions": (tf.function(lambda x: x[1:] * x[:-1]), lambda x: x[:-1] * x[1:], tf.function(lambda x: x[1:] * x[0])),
+    "attributes": (lambda x: x[::2], lambda x: 2.0 * x[::2], lambda x: x[1::2]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_plan_for_another_program_is_used_only_if_it_contains_all_entries(name):
+    own, covered, other = PROGRAMS[name]
+    plan = entries_with(None, own)
+    for f in (own, covered, own, covered):
+        np.testing.assert_allclose(*entries_with(plan, f), rtol=1e-12)
+    with pytest.raises(ValueError, match="This plan was made for another program: here, entry"):
+        entries_with(plan, other)
+    np.testing.assert_allclose(*entries_with(plan, own), rtol=1e-12)
+
+
+def test_the_plan_of_a_batch_for_another_program():
+    plan = entries_with(None, lambda x: x * tf.roll(x, 1, 1), (2, 3))
+    np.testing.assert_allclose(*entries_with(plan, tf.sin, (2, 3)), rtol=1e-12)
+    with pytest.raises(ValueError, match="made for another program"):
+        entries_with(plan, lambda x: x * tf.reduce_sum(x, 1, keepdims=True), (2, 3))
+
+
+def test_the_plan_of_a_hessian_for_another_program():
+    x = tf.Variable(np.linspace(0.1, 1.0, 6))
+    with tf.GradientTape(persistent=True) as tape:
+        chained, dense_one = tf.reduce_sum(x[1:] ** 2 * x[:-1]), tf.reduce_sum(x) ** 3
+    for mode in ("symmetric", "forward", "acyclic"):
+        plan = tape.sparsity(chained, x, order=2, mode=mode)
+        with pytest.raises(ValueError, match=r"entry .* of the Hessian"):
+            tape.hessian(dense_one, x, sparse=plan)
+        np.testing.assert_allclose(dense(tape.hessian(chained, x, sparse=plan)), tape.hessian(chained, x))
+
+
+def test_branches_in_python_and_local_plans():
+    """A local plan holds where it was made; a program that takes another branch there is another program."""
+
+    def f(x, flipped=False):
+        return tf.where(x > 0.5, x, tf.zeros_like(x)) * (tf.reverse(x, [0]) if flipped else 1.0)
+
+    x = tf.constant(np.linspace(0.1, 1.0, 6))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y, z = f(x), f(x, True)
+    plan = tape.sparsity(y, x, local=True)
+    np.testing.assert_allclose(dense(tape.jacobian(y, x, sparse=plan)), tape.jacobian(y, x))
+    with pytest.raises(ValueError, match="made for another program"):
+        tape.jacobian(z, x, sparse=plan)
+
+
+def test_patterns_are_not_found_again_for_the_same_program(monkeypatch):
+    plan = entries_with(None, PROGRAMS["indices"][0])
+    monkeypatch.setattr(sparse_plans, "_find_pattern", None)
+    entries_with(plan, PROGRAMS["indices"][0])
+    with pytest.raises(TypeError):
+        entries_with(plan, PROGRAMS["indices"][2])
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,10 @@ def _make_plan(
         pattern, mode, parts = _of_each_example(pattern, shape[0], mode, only_reverse)
     else:
         mode, parts = _plan(pattern, mode, only_reverse)
-    return Sparsity(pattern, mode, parts, shape, shapes, order=order, format=format, dense_ops=dense_ops, batch=batch)
+    plan = Sparsity(pattern, mode, parts, shape, shapes, order=order, format=format, dense_ops=dense_ops, batch=batch)
+    plan.local = local
+    plan.accept(recording, targets, sources)
+    return plan
 
 
 def sparsity(
@@ -265,11 +268,38 @@ def _planned(
     if isinstance(sparse, Sparsity):
         shape = () if order == 2 else tuple(array_of(targets[0]).shape)
         sparse.check(shape, [tuple(array_of(s).shape) for s in sources], order, batch)
+        if not sparse.accepts(recording, targets, sources):
+            _check_program(sparse, recording, targets, sources)
+            sparse.accept(recording, targets, sources)
         return sparse
     form = "tensor" if isinstance(sparse, (bool, np.bool_)) else sparse
     if not isinstance(form, str) or form not in FORMATS:
         raise ValueError(f"sparse must be True, 'tensor', 'scipy' or the result of tape.sparsity; received {sparse!r}.")
     return _make_plan(recording, targets, sources, order=order, mode=mode, local=False, format=form, batch=batch)
+
+
+def _check_program(plan: Sparsity, recording: Any, targets: Sequence[Any], sources: Sequence[Any]) -> None:
+    """Raise ValueError if a program that the plan was not made from has entries that the plan does not have."""
+    pattern, _ = _find_pattern(recording, targets, sources, plan.local)
+    if plan.mode in ("symmetric", "acyclic"):
+        pattern = pattern.symmetric()
+    rows, columns, width = pattern.rows, pattern.columns, pattern.shape[1]
+    outside = np.zeros(len(rows), bool)
+    if plan.batch:  # an entry between two examples belongs to the one of the source: see `_of_each_example`
+        size = max(plan._target[0], 1)
+        height, each = max(pattern.shape[0] // size, 1), max(width // size, 1)
+        mixed = rows // height != columns // each
+        outside = mixed & any(part.forward for part in plan._parts)
+        rows = columns // each * height + rows % height
+    outside |= ~np.isin(rows * width + columns, plan.rows * width + plan.columns)
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise ValueError(
+            f"This plan was made for another program: here, entry ({pattern.rows[at]}, {pattern.columns[at]}) of the "
+            f"{'Jacobian' if plan.order == 1 else 'Hessian'} and {int(outside.sum()) - 1} others can be nonzero, but "
+            "the plan does not contain them. Create a plan with tape.sparsity for each branch of the program, and for "
+            "constants that select elements or are zero at other places."
+        )
 
 
 def sparse_jacobian(tape: Tape, target: Any, sources: Any, policy: UnconnectedGradients, sparse: Any, mode: str) -> Any:

@@ -20,6 +20,7 @@ from gradtape._src.arrays.symbolic import is_known
 from gradtape._src.autodiff import directional
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of, as_tensor
 from gradtape._src.autodiff.coloring import Array, Pattern, Substitution, least_colors
+from gradtape._src.autodiff.program_keys import ProgramKeys
 from gradtape._src.autodiff.rows import chunks, next_level, row_bytes, rows_of
 from gradtape._src.conversion import wrap
 from gradtape._src.core.primitive import numpy_dtype
@@ -87,6 +88,8 @@ class Sparsity:
         self._parts, self._target, self._sources = tuple(parts), target, tuple(sources)
         self._places: dict[tuple[int, int, int], tuple[Array, ...]] = {}
         self._firsts = np.cumsum([0, *[math.prod(s) for s in sources]]).tolist()
+        self.local = False
+        self._programs, self._keys = set[int](), ProgramKeys()
 
     @property
     def bound(self) -> int:
@@ -151,6 +154,14 @@ class Sparsity:
                 f"This plan is for a target of shape {have[0]} and sources of shapes {list(have[1:])}; received "
                 f"{given[0]} and {list(given[1:])}. Create a plan for these with tape.sparsity."
             )
+
+    def accepts(self, recording: Recording, targets: Sequence[Any], sources: Sequence[Any]) -> bool:
+        """Whether the plan is known to hold for a record."""
+        return self._keys.key(recording, targets, sources) in self._programs
+
+    def accept(self, recording: Recording, targets: Sequence[Any], sources: Sequence[Any]) -> None:
+        """Note that the plan holds for records like this one."""
+        self._programs.add(self._keys.key(recording, targets, sources))
 
     def blocks(self, values: Any, sources: Sequence[Any], connected: Sequence[bool], policy: Any) -> list[Any]:
         """The entries as a sparse matrix for each source; for order 2, a list of them for each source."""
