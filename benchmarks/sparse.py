@@ -4,13 +4,14 @@
     BENCH_JAX=~/jax/bin/python python -m benchmarks.sparse        # the peers of another Python
     python -m benchmarks.sparse --small                           # small sizes, to see that all is well
 
-For each problem: the colors, the time to find pattern and coloring, and the best time of one evaluation (with the
-record; JAX's is compiled, which is not counted). sparsejac finds no patterns: it gets asdex's. Each library runs in a
-process of its own, on one core; times are processor seconds.
+For each problem: the colors, the time to find pattern and coloring, and the best time of one evaluation, with the
+record; for gradtape, eagerly, in a tf.function on NumPy and in one for XLA. Compiling is not counted. sparsejac finds
+no patterns: it gets asdex's. Each library runs in a process of its own, on one core; times are processor seconds.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -54,7 +55,22 @@ def _gradtape(make: Any, size: int, order: int, seconds: float = 2.0) -> dict[st
         "evaluate": best(evaluate, seconds),
         "sum": total,
         "entries": plan.nnz,
+        **_compiled(tf, evaluate, total, seconds),
     }
+
+
+def _compiled(tf: Any, evaluate: Any, total: float, seconds: float) -> dict[str, Any]:
+    """The time of the same evaluation inside a function: on NumPy, and compiled if JAX is installed."""
+    found = {}
+    for name, jit in (("function", False), ("xla", True)):
+        if jit and importlib.util.find_spec("jax") is None:
+            continue
+        call = tf.function(lambda: evaluate().values, jit_compile=jit)
+        values = np.asarray(call())
+        if not np.isclose(np.sum(values**2), total, rtol=1e-6):
+            raise AssertionError(f"jit_compile={jit} gives other numbers")
+        found[name] = best(lambda call=call: np.asarray(call()), seconds)
+    return found
 
 
 def _asdex(make: Any, size: int, order: int) -> dict[str, Any]:
@@ -122,11 +138,15 @@ def _measured(library: str, name: str, small: bool) -> dict[str, Any]:
     return found
 
 
+_SHOWN = {"function": "in a function on NumPy", "xla": "compiled"}
+
+
 def _shown(found: dict[str, Any]) -> str:
     if "missing" in found:
         return f"({found['missing']})"
     colors = "" if found["colors"] is None else f"{found['colors']} colors, "
-    return f"{colors}plan {found['plan']:.2f} s, evaluation {found['evaluate'] * 1e3:.1f} ms"
+    inside = "".join([f", {_SHOWN[n]} {found[n] * 1e3:.1f} ms" for n in ("function", "xla") if n in found])
+    return f"{colors}plan {found['plan']:.2f} s, evaluation {found['evaluate'] * 1e3:.1f} ms{inside}"
 
 
 def main() -> None:
