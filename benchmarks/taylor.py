@@ -4,8 +4,8 @@
     BENCH_JAX=~/jax/bin/python python -m benchmarks.taylor        # JAX of another Python
     python -m benchmarks.taylor --small                           # small sizes, to see that all is well
 
-The network has four layers of 64 with tanh. Each library runs in a process of its own, on one core; times are processor
-milliseconds, the best of one second. gradtape runs under tf.function and eagerly, JAX is compiled (not counted).
+The network has four layers of 64 with tanh. Each library runs in a process of its own; times are milliseconds, the
+best of one second. gradtape runs under tf.function and eagerly, JAX is compiled (not counted).
 """
 
 from __future__ import annotations

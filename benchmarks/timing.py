@@ -1,4 +1,4 @@
-"""The best processor time of a call: for programs of one thread, on a machine that may do other things too."""
+"""The best time of a call: measure on a quiet machine, and on one core (`taskset -c 0`) to compare programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 
 def best(call: Callable[[], Any], seconds: float = 2.0) -> float:
-    """The least processor seconds of a call among those of some seconds, after a first one that does not count."""
+    """The least seconds of a call among those of some seconds, after a first one that does not count.
+
+    Not processor seconds: systems charge those of other threads late, so that compiled calls seem faster than they are.
+    """
     call()
-    end, least = time.process_time() + seconds, float("inf")
-    while time.process_time() < end or least == float("inf"):
-        began = time.process_time()
+    end, least = time.perf_counter() + seconds, float("inf")
+    while time.perf_counter() < end or least == float("inf"):
+        began = time.perf_counter()
         call()
-        least = min(least, time.process_time() - began)
+        least = min(least, time.perf_counter() - began)
     return least
