@@ -166,7 +166,9 @@ def test_a_layer_of_keras_that_is_an_einsum():
     with tf.GradientTape(persistent=True) as tape:
         loss = tf.reduce_mean(layer(x) ** 2)
     [factors] = tf.autodiff.kfac_factors(tape, loss, [layer])
+    [of_kernel] = tf.autodiff.kfac_factors(tape, loss, [layer.trainable_variables[0]])
     rows = np.concatenate([x.numpy().reshape(-1, 3), np.ones((20, 1))], 1)
+    np.testing.assert_allclose(of_kernel.inputs, (rows.T @ rows / 5)[:3, :3], rtol=1e-5)
     np.testing.assert_allclose(factors.inputs, rows.T @ rows / 5, rtol=1e-5)
     assert factors.outputs.shape == (2, 2)
 

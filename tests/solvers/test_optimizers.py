@@ -149,6 +149,28 @@ def test_a_network_with_variables_of_several_shapes_and_a_function():
     assert "LBFGS" in repr(report)
 
 
+@pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG, tf.train.LevenbergMarquardt])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_variables_of_a_keras_model(optimizer, compiled):
+    keras = pytest.importorskip("keras")
+    model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(3, "tanh"), keras.layers.Dense(1)])
+    x = np.linspace(-1.0, 1.0, 20, dtype=np.float32)[:, None]
+    before = float(tf.reduce_mean((model(x) - np.sin(3.0 * x)) ** 2))
+
+    def residuals():
+        return tf.reshape(model(x) - np.sin(3.0 * x), [-1])
+
+    def loss():
+        return tf.reduce_mean(residuals() ** 2)
+
+    function = residuals if optimizer is tf.train.LevenbergMarquardt else loss
+    if compiled:
+        function = tf.function(function, jit_compile=False)
+    optimizer(maxiter=20).minimize(function, model.trainable_variables)
+    assert float(loss()) < 0.1 * before
+    optimizer(maxiter=2).minimize(function, model.trainable_variables[0])
+
+
 def test_reports_of_what_did_not_converge():
     x = tf.Variable([-1.2, 1.0], dtype=tf.float64)
     report = tf.train.LBFGS(maxiter=3).minimize(lambda: PROBLEMS["rosenbrock"][1](x), [x])

@@ -23,6 +23,7 @@ from gradtape._src.solvers.vectors import check_not_negative, check_number, chec
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.linalg import matmul, matrix_transpose
+from gradtape._src.variable import unwrapped
 
 
 class KroneckerFactors(NamedTuple):
@@ -94,6 +95,7 @@ def _scalar(name: str, value: Any) -> Any:
 
 
 def _check_layer(layer: Any) -> None:
+    layer = unwrapped(layer)
     if not (hasattr(layer, "uid") or hasattr(layer, "kernel") or hasattr(layer, "trainable_variables")):
         raise TypeError(f"layers must contain layers or kernels; received {layer!r}.")
     if getattr(layer, "built", True) is False:
@@ -105,10 +107,8 @@ def _name(layer: Any) -> Any:
 
 
 def _kernel(layer: Any) -> Any:
-    kernel = getattr(layer, "kernel", None)
-    if kernel is None and hasattr(layer, "uid"):
-        kernel = layer
-    return getattr(kernel, "value", kernel) if not hasattr(kernel, "uid") else kernel
+    layer = unwrapped(layer)
+    return layer if hasattr(layer, "uid") else unwrapped(getattr(layer, "kernel", None))
 
 
 def _has_bias(layer: Any) -> bool:

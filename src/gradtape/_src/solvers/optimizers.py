@@ -19,7 +19,7 @@ from gradtape._src.conversion import convert
 from gradtape._src.solvers.levenberg_marquardt import Problem, fit
 from gradtape._src.solvers.line_search import search
 from gradtape._src.solvers.vectors import check_not_negative, check_positive, check_whole
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, all_unwrapped, unwrapped
 
 Array = Any
 _EPS = float(np.finfo(np.float64).eps)
@@ -169,7 +169,9 @@ class _Parameters:
 
 
 def _flat(var_list: Any) -> list[Any]:
-    return [var_list] if isinstance(var_list, Variable) else list(var_list)
+    """The variables of a list, or one variable; those of Keras are replaced by the ones they wrap."""
+    one = unwrapped(var_list)
+    return [one] if isinstance(one, Variable) else all_unwrapped(list(var_list))
 
 
 def _watched(loss: Callable[[], Any]) -> list[Variable]:
