@@ -78,6 +78,71 @@ def test_compiled_functions(executor):
     assert compiled.compare(recorded(wrap=lambda f: tf.function(f, jit_compile=executor)))
 
 
+STEPS = [
+    tf.sin, tf.tanh, tf.exp, lambda x: x * x, lambda x: tf.reduce_sum(x) * x, tf.nn.softmax,
+    lambda x: tf.sqrt(tf.square(x) + tf.constant(1.0, x.dtype)),
+]  # fmt: skip
+
+
+def random_run(seed, wrap=lambda f: f, wrong=None, dtype=tf.float32):
+    """A chain of random steps with factors, of which one may be wrong."""
+    rng = np.random.default_rng(seed)
+    steps = [(STEPS[rng.integers(len(STEPS))], rng.uniform(0.5, 1.0)) for _ in range(rng.integers(3, 8))]
+    x = tf.constant(rng.uniform(-1.0, 1.0, 4), dtype)
+
+    @wrap
+    def f(x):
+        for k, (step, factor) in enumerate(steps):
+            x = step(x) * tf.constant(factor * (1.01 if k == wrong else 1.0), x.dtype)
+        return tf.reduce_sum(x * x)
+
+    with tf.GradientTape(digests=True) as tape:
+        tape.watch(x)
+        y = f(x) + 1.0
+    tape.gradient(y, x)
+    return tape, len(steps)
+
+
+@pytest.mark.parametrize("executor", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs(seed, executor):
+    """Eager and compiled runs agree; a wrong factor is found where it is, or at the next value that a call saves."""
+
+    def compiled(f):
+        return tf.function(f, jit_compile=executor, autograph=False)
+
+    (eager, count), function = random_run(seed), random_run(seed, compiled)[0]
+    assert eager.compare(function), eager.compare(function)
+    assert function.compare(eager)
+    for k in range(count):
+        other = random_run(seed, wrong=k)[0]
+        found = eager.compare(other)
+        assert (found.first.op, found.first.kind) == ("multiply", "value")
+        for one, two in ((other, function), (eager, random_run(seed, compiled, k)[0])):
+            later = one.compare(two)
+            assert later or 0 <= later.first.index - found.first.index <= 4
+    assert not eager.compare(random_run(seed, compiled, count - 1)[0])
+
+
+def test_values_that_only_a_derivative_needs():
+    """A call saves cos(x) for the derivative of sin, which no op of an eager run computes."""
+
+    def run(wrap):
+        x = tf.Variable([0.5, 2.0])
+
+        @wrap
+        def f():
+            return tf.reduce_sum(tf.sin(3.0 * x) ** 3)
+
+        with tf.GradientTape(digests=True) as tape:
+            y = f() * 2.0
+        tape.gradient(y, x)
+        return tape
+
+    found = run(lambda f: f).compare(run(lambda f: tf.function(f, jit_compile=False)))
+    assert found, found
+
+
 def test_backward_pass():
     @tf.custom_gradient
     def half(x):

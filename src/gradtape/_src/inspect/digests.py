@@ -43,7 +43,7 @@ SAMPLE = 256
 ULPS = 100
 """Differences up to this many units in the last place of the largest number are rounding, unless `rtol` is given."""
 
-FORMAT = "gradtape digests 1"
+FORMAT = "gradtape digests 2"
 
 
 # -- digests ---------------------------------------------------------------------------------------------------------
@@ -57,6 +57,13 @@ class Digest(NamedTuple):
     sample: np.ndarray
 
 
+class Producer(NamedTuple):
+    """The op of a function that computes one of the values that its call returns."""
+
+    op: int  # its position in the function
+    is_used: bool  # whether another op of the function uses the value, and so contributes to its cotangent
+
+
 class DigestRow(NamedTuple):
     """The digests of an op: of its results or, in the backward pass, of their cotangents."""
 
@@ -67,6 +74,8 @@ class DigestRow(NamedTuple):
     line: str
     source: str
     values: tuple[Digest, ...]
+    program: tuple[str, ...] = ()  # the ops of a function that was called, in order
+    producers: tuple[Producer | None, ...] = ()  # for each value of a call, the op of the function that computes it
 
     def __str__(self) -> str:
         what = f"the cotangent of {self.op}" if self.backward else self.op
@@ -125,7 +134,8 @@ class DigestLogger(OpLogger):
             results = outputs if type(outputs) is tuple else (outputs,)
             position = len(self.rows)
             self._positions.update({t.uid: position for t in results})
-            self.rows.append(_row(self.ops[-1].op, self.ops[-1].line, position, False, results))
+            row = _row(self.ops[-1].op, self.ops[-1].line, position, False, results)
+            self.rows.append(row._replace(**_inside_of(Record.of(record))))
 
     def on_cotangents(self, record: Record, gs: Sequence[Any]) -> None:
         """Keep the digests of the cotangents of an op's results."""
@@ -133,7 +143,28 @@ class DigestLogger(OpLogger):
         position = self._positions.get(first, -1)
         row = _row(record.op, None, position, True, [g for g in gs if g is not None])
         forward = self.rows[position] if position >= 0 else row
-        self.rows.append(row._replace(line=forward.line, source=forward.source))
+        producers = tuple([p for p, g in zip(forward.producers, gs, strict=False) if g is not None])
+        facts = {"line": forward.line, "source": forward.source, "program": forward.program, "producers": producers}
+        self.rows.append(row._replace(**facts))
+
+
+def _inside_of(record: Record) -> dict[str, Any]:
+    """The ops of a function that was called, and those that compute its results and the values it saves."""
+    derivative = record.attrs.get("derivative")
+    if derivative is None:
+        return {}
+    names: list[str] = []
+    made: dict[int, int] = {}
+    used: set[int] = set()
+    for plain in derivative.traced.trace.records:
+        inside = Record.of(plain)
+        outputs = inside.output if type(inside.output) is tuple else (inside.output,)
+        made.update(dict.fromkeys(outputs, len(names)))
+        used.update(inside.inputs)
+        names.append(shown_op(inside.op))
+    returned = [t.uid for t in (*derivative.traced.outputs, *derivative.residuals)]
+    producers = tuple([Producer(made[uid], uid in used) if uid in made else None for uid in returned])
+    return {"program": tuple(names), "producers": producers}
 
 
 def _row(op: Op, line: Line | None, position: int, backward: bool, values: Sequence[Any]) -> DigestRow:
@@ -171,7 +202,7 @@ def save_digests(tape: Tape, path: str | os.PathLike[str]) -> None:
     described = [
         {
             "op": row.op, "backward": row.backward, "whole": row.whole, "position": row.position,
-            "line": row.line, "source": row.source,
+            "line": row.line, "source": row.source, "program": row.program, "producers": row.producers,
             "values": [[v.shape, v.dtype, v.checksum, v.largest, v.sample.size] for v in row.values],
         }
         for row in rows
@@ -220,7 +251,8 @@ def _rows(described: list[Any], samples: np.ndarray) -> Iterator[DigestRow]:
             sample = sample if dtype.startswith("complex") else sample.real
             values.append(Digest(tuple(shape), dtype, checksum, float(largest), sample))
         facts = {name: row[name] for name in ("op", "backward", "whole", "position", "line", "source")}
-        yield DigestRow(**facts, values=tuple(values))
+        producers = tuple([None if each is None else Producer(*each) for each in row["producers"]])
+        yield DigestRow(**facts, values=tuple(values), program=tuple(row["program"]), producers=producers)
 
 
 # -- comparing -------------------------------------------------------------------------------------------------------
@@ -326,6 +358,16 @@ def compare(tape: Tape, other: Any, rtol: Any, atol: Any) -> Comparison:
     return _Walk(rows_of(tape), theirs, rtol, atol).run()
 
 
+def _in_order(program: Sequence[str], ops: Sequence[str]) -> dict[int, int]:
+    """The positions among `ops` of the ops of a program, which are there in the same order."""
+    found, k = {}, 0
+    for i, name in enumerate(program):
+        at = next((j for j in range(k, len(ops)) if ops[j] == name), None)
+        if at is not None:
+            found[i], k = at, at + 1
+    return found
+
+
 class _Walk:
     """Compares two recordings in order."""
 
@@ -380,7 +422,7 @@ class _Walk:
         end = start
         while end < len(ops) and ops[end].backward == program.backward and (span is None or ops[end].position in span):
             end += 1
-        found = self._alike(program, ops[start:end])
+        found = self._inside(program, ops[start:end]) if program.program else self._alike(program, ops[start:end])
         if not program.backward:
             end = start + max([k for k, *_ in found], default=-1) + 1
             self._spans[program.position] = range(ops[start].position, ops[start].position + end - start)
@@ -392,6 +434,35 @@ class _Walk:
                 self.first = self._difference("value", *at, gap, self._gap(*pair)[1], pair)
                 break
         return (end, j + 1) if swapped else (i + 1, end)
+
+    def _inside(self, call: DigestRow, ops: list[DigestRow]) -> list[tuple[int, float, Digest, Digest]]:
+        """For each value that the call of a function returns, the op that computes it on the other side: position,
+        difference, and both values.
+
+        The other side has all ops of the function, and others that do not depend on its arguments, or that come later.
+        If several have the same name, the most similar result is the right one; if none is close, the ops are
+        counted. Values that no op of the function computes, such as factors of a derivative, are not compared.
+        """
+        counted = _in_order(call.program, [row.op for row in ops])
+        found = []
+        for value, producer in zip(call.values, call.producers, strict=True):
+            if producer is None or (call.backward and producer.is_used):
+                continue
+            alike = [
+                (self._gap(value, other)[0], k, other)
+                for k, row in enumerate(ops)
+                if row.op == call.program[producer.op]
+                for other in row.values
+                if other.shape == value.shape
+            ]
+            if not alike:
+                continue
+            place = counted.get(producer.op)
+            gap, k, other = min(alike, key=lambda each: (each[0], each[1] != place, each[1]))
+            if not self._is_close(value, other):
+                gap, k, other = next((each for each in alike if each[1] == place), (gap, k, other))
+            found.append((k, gap, value, other))
+        return found
 
     def _alike(self, program: DigestRow, ops: list[DigestRow]) -> list[tuple[int, float, Digest, Digest]]:
         """For each result of a program, the op with the most similar result: position, difference, and both results.
