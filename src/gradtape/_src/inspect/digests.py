@@ -144,7 +144,12 @@ class DigestLogger(OpLogger):
         row = _row(record.op, None, position, True, [g for g in gs if g is not None])
         forward = self.rows[position] if position >= 0 else row
         producers = tuple([p for p, g in zip(forward.producers, gs, strict=False) if g is not None])
-        facts = {"line": forward.line, "source": forward.source, "program": forward.program, "producers": producers}
+        facts: dict[str, Any] = {
+            "line": forward.line,
+            "source": forward.source,
+            "program": forward.program,
+            "producers": producers,
+        }
         self.rows.append(row._replace(**facts))
 
 
