@@ -298,6 +298,41 @@ def test_one_problem_of_a_batch_that_does_not_converge_is_counted():
         tf.autodiff.root(lambda x, a: x * x - a, tf.ones(3), tf.constant([1.0, 4.0, -1.0]), batch_dims=1, maxiter=30)
 
 
+OF_ARGUMENTS = {
+    "newton": lambda x, a: tf.autodiff.root(lambda x, a: x**3 + x - a, x, a).x,
+    "krylov": lambda x, a: tf.autodiff.root(lambda x, a: x**3 + x - a, x, a, method="krylov").x,
+    "anderson": lambda x, a: tf.autodiff.fixed_point(lambda x, a: tf.cos(x) ** 2 * a / 3.0, x, a).x,
+    "iteration": lambda x, a: (
+        tf.autodiff.fixed_point(lambda x, a: tf.cos(x) ** 2 * a / 9.0, x, a, method="iteration").x
+    ),
+    "lbfgs": lambda x, a: tf.autodiff.minimize(lambda x, a: tf.reduce_sum((x - a) ** 4 + x**2), x, a).x,
+    "newton's minimum": lambda x, a: (
+        tf.autodiff.minimize(lambda x, a: tf.reduce_sum((x - a) ** 4 + x**2), x, a, method="newton").x
+    ),
+    "a solver of the user": tf.autodiff.implicit(lambda x, a: tf.reduce_sum((x - a**2) ** 2), "minimum")(
+        lambda x, a: a**2
+    ),
+    "products": tf.autodiff.implicit(lambda x, a: x**2 - a**2, linear_solver="gmres")(lambda x, a: a),
+}
+
+
+@pytest.mark.parametrize("jit", JITS)
+@pytest.mark.parametrize("name", OF_ARGUMENTS)
+def test_initial_guesses_that_are_arguments_of_a_function(name, jit):
+    """Their values are unknown while solvers evaluate the equation there, without a recorder."""
+
+    def both(x, a):
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            found = OF_ARGUMENTS[name](x, a)
+            y = tf.reduce_sum(found**3)
+        return found, tape.gradient(y, a)
+
+    x, a = tf.constant([1.0, 0.5], tf.float64), tf.constant([2.0, 1.5], tf.float64)
+    for found, expected in zip(tf.function(both, jit_compile=jit)(x, a), both(x, a), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
 @pytest.mark.parametrize("jit", [None, *JITS])
 def test_tolerances_can_be_tensors_of_any_dtype(jit):
     def solve(tol):

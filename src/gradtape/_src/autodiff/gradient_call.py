@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.autodiff.recording import gradient_calls
 from gradtape._src.autodiff.recording_tape import RecordingTape
 from gradtape._src.call_sites import UNKNOWN, user_line, warn_per_call_site
@@ -35,7 +36,8 @@ class GradientCall:
             if tape._op_logger is not None:  # it logs the ops of the program, not those of the backward pass
                 stack.stop(tape._op_logger)
             self._first = next_uid()
-            return stack.active_stack() is not None
+            # Solvers trace without a recorder.
+            return stack.active_stack() is not None or current_graph() is not None
         except BaseException:
             self._recover()
             raise
