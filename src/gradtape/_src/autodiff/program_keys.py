@@ -66,11 +66,11 @@ def _selection(array: Any) -> Hashable:
         return None
     values = np.asarray(array)
     if values.dtype.kind in "iub":
-        return values.tobytes()
+        return hash(values.tobytes())  # constants may be large
     if values.dtype.kind == "O":
         return None
     zeros = values == 0
-    return np.packbits(zeros).tobytes() if zeros.any() else None
+    return hash(np.packbits(zeros).tobytes()) if zeros.any() else None
 
 
 def _frozen(value: Any) -> Hashable:
@@ -82,7 +82,7 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, slice):
         return (_frozen(value.start), _frozen(value.stop), _frozen(value.step))
     if isinstance(value, np.ndarray):
-        return (value.shape, value.tobytes())
+        return (value.shape, hash(value.tobytes()))
     return value if isinstance(value, _PLAIN) else type(value).__qualname__
 
 
