@@ -74,6 +74,58 @@ def test_passes_remove_what_is_not_needed(function, expected):
     np.testing.assert_array_equal(found, function(x, y))
 
 
+def _ops_with_constants(function: Any, *args: Any) -> list[str]:
+    """The names of the ops that run, if passes know the arrays that the program captured."""
+    program = tf.function(function, jit_compile=False).get_concrete_function(*args)._traced.plain
+    captured = {id(feed.symbol): feed.value for feed in program.feeds if feed.kind == "array"}
+    return [node.name for node in optimise(program.nodes, program.outputs, is_pure, captured)["dead code"].nodes]
+
+
+def _gradient_of(loss: Any) -> Any:
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = loss(x)
+        return tape.gradient(y, x)
+
+    return gradient
+
+
+EQUAL, ONES = tf.fill(X.shape, 3.0), tf.ones(X.shape)
+ZEROS = tf.constant(np.where(X > 0, 0.0, -0.0), tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (_gradient_of(lambda x: tf.reduce_sum(tf.exp(x))), ["exp"]),  # without a product with ones
+        (_gradient_of(lambda x: tf.reduce_sum(tf.sin(-x))), ["negative", "cos", "negative"]),
+        (_gradient_of(lambda x: tf.reduce_mean(tf.exp(x))), ["exp", "multiply"]),
+        (lambda x: tf.exp(x) * ONES, ["exp"]),
+        (lambda x: ONES * tf.exp(x), ["exp"]),
+        (lambda x: tf.exp(x) / ONES, ["exp"]),
+        (lambda x: ONES / tf.exp(x), ["exp", "divide"]),
+        (lambda x: x[:1] * ONES, ["getitem", "multiply"]),  # the constant has the shape of the result
+        (lambda x: x * -EQUAL + EQUAL, ["multiply", "add"]),
+        (lambda x: -EQUAL - x * EQUAL, ["multiply", "subtract"]),
+        (lambda x: (EQUAL - x) - (-EQUAL), ["subtract", "subtract"]),
+        (lambda x: x * (EQUAL * ONES), ["multiply"]),
+        (lambda x: tf.matmul(x * ONES, EQUAL, transpose_b=True), ["matmul"]),
+        (lambda x: x * ZEROS, ["multiply"]),  # zeros of both signs
+        (lambda x: x + ZEROS * 2.0, ["add"]),
+    ],
+)
+def test_constants_of_equal_elements_are_numbers(function, expected):
+    x = tf.constant(X)
+    assert _ops_with_constants(function, x) == expected
+    compiled = tf.function(function, jit_compile=False)
+    for _ in range(2):
+        found = compiled(x)
+        assert found.shape == function(x).shape
+        np.testing.assert_array_equal(found, function(x))
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(function(x)))
+
+
 POOLED = {
     "tiles": {"ksize": 2, "strides": 2, "padding": "VALID"},
     "edges": {"ksize": 2, "strides": 2, "padding": "SAME"},

@@ -26,13 +26,13 @@ from gradtape._src.arrays.dimensions import Sizes, is_known_shape, sized
 from gradtape._src.arrays.numpy.blocks import blockwise, in_blocks
 from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
-from gradtape._src.graph.fusion import FUSED, fuse
+from gradtape._src.graph.fusion import FUSED, PAIRED, fuse, pair
 from gradtape._src.graph.passes import Code
 from gradtape._src.graph.replay import is_blockwise
 
 ALLOCATING = frozenset({
-    "conv", "conv_filter_grad", "conv_input_grad", "gate", "log_softmax", "matmul", "max_pool", "max_unpool", "relu",
-    "sigmoid", "softmax",
+    "conv", "conv_filter_grad", "conv_input_grad", "gate", "gelu", "gelu_slope", "gelu_tanh", "gelu_tanh_slope",
+    "log_softmax", "matmul", "max_pool", "max_unpool", "relu", "sigmoid", "softmax",
 })  # fmt: skip
 """Kernels besides ufuncs that always return newly allocated arrays."""
 
@@ -55,6 +55,7 @@ class Executable(NamedTuple):
 
     peak    the largest number of bytes of live values, without inputs and values of dynamic sizes
     reused  the number of results that are written into the memory of a dead value
+    fused   the functions of its fused nodes
     """
 
     run: Callable[..., tuple[Any, ...]]
@@ -62,24 +63,25 @@ class Executable(NamedTuple):
     names: dict[str, Any]
     peak: int
     reused: int
+    fused: Sequence[Executable]
 
     def listing(self) -> str:
         """The source for people: ops without numbers, constants inline."""
         text = re.sub(r"\b([a-z]\w*)_\d+\(", r"\1(", self.source)
-        return re.sub(r"\bc\d+\b", lambda match: _shown(self.names.get(match[0], match[0])), text)
+        own = re.sub(r"\bc\d+\b", lambda match: _shown(self.names.get(match[0], match[0])), text)
+        return "\n\n".join([*[inner.listing() for inner in self.fused], own])
 
 
 def executor(name: str, feeds: Sequence[Symbolic], code: Code, xp: Any, sizes: Sizes = ()) -> Executable:
     """A function of one array for each feed that returns the outputs; `xp` has the kernels, `sizes` are dimensions."""
-    return _executable(name, _Writer(feeds, fuse(code, sizes), xp, sizes))
+    return _executable(name, _Writer(feeds, fuse(pair(code, sizes), sizes), xp, sizes))
 
 
 def _executable(name: str, writer: _Writer) -> Executable:
     source = writer.source(name)
     namespace = writer.names | {"__name__": __name__}
     exec(compile(source, f"<numpy program {name}>", "exec"), namespace)
-    source = "\n\n".join([*writer.fused, source])
-    return Executable(namespace["run"], source, namespace, writer.peak, writer.reused)
+    return Executable(namespace["run"], source, namespace, writer.peak, writer.reused, writer.fused)
 
 
 def _shown(value: Any) -> str:
@@ -112,7 +114,7 @@ class _Writer:
         self._owned: set[int] = set()  # symbols whose memory this program allocated for them
         self._symbols = {id(s): s for node in code.nodes for s in (*node.args, *node.outputs) if type(s) is Symbolic}
         self._ended: list[str] = []  # names that are dead after the statement
-        self.fused: list[str] = []  # the sources of fused nodes
+        self.fused: list[Executable] = []  # the functions of fused nodes
         self.peak = self.reused = self._total = 0
         self._bytes: dict[str, int] = {}  # of the live names
         self._free: dict[tuple[Any, ...], list[str]] = {}  # names of released memory, most recent last
@@ -194,7 +196,7 @@ class _Writer:
         return [key for key in dict.fromkeys(symbols) if self._last[key] == i]
 
     def _text(self, value: Any) -> str:
-        if type(value) is Symbolic:
+        if type(value) is Symbolic or id(value) in self._inputs:
             return self._variables[id(value)]
         name = f"c{len(self.names)}"
         self.names[name] = value
@@ -211,9 +213,9 @@ class _Writer:
         """The kernel of a fused node."""
         inside = _Writer(node.attrs["feeds"], node.attrs["code"], self._xp, self._sizes, in_block=True)
         found = _executable(f"fused_{len(self.fused)}", inside)
-        self.fused.append(found.source)
+        self.fused.append(found)
         self.reused += found.reused
-        return in_blocks(found.run, [np.dtype(out.dtype) for out in node.outputs])
+        return in_blocks(found.run, self._shape(node.outputs[0]), [np.dtype(out.dtype) for out in node.outputs])
 
     def _statement(self, i: int, node: Node) -> str:
         kernel = self._kernel(node)
@@ -294,7 +296,7 @@ class _Writer:
         """Note which symbols own the memory of the results."""
         if target is not None:
             self._owned.discard(id(target))
-        if isinstance(kernel, np.ufunc) or node.name in ALLOCATING or node.name == FUSED:
+        if isinstance(kernel, np.ufunc) or node.name in ALLOCATING or node.name in PAIRED or node.name == FUSED:
             self._owned.update(id(out) for out in node.outputs)
             return
         if node.name == "island":  # new memory, which nothing may write to: it may be XLA's

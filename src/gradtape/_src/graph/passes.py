@@ -10,7 +10,7 @@ XLA has its own passes. These are exact, signed zeros included.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from gradtape._src.arrays.dimensions import is_known_shape
 from gradtape._src.arrays.symbolic import Node, Symbolic
 
+_NO_CONSTANTS: Mapping[int, Any] = {}
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "equal", "not_equal"})
 _LITERAL_BYTES = 2**13
 _COPIES = frozenset({"identity", "stop_gradient"})
@@ -32,12 +33,16 @@ class Code(NamedTuple):
     outputs: list[Any]
 
 
-def optimise(nodes: Sequence[Node], outputs: Sequence[Any], is_pure: Any) -> dict[str, Code]:
-    """The code after each pass; the last one runs. `is_pure(node)` says whether an unused node may be dropped."""
+def optimise(
+    nodes: Sequence[Node], outputs: Sequence[Any], is_pure: Any, constants: Mapping[int, Any] = _NO_CONSTANTS
+) -> dict[str, Code]:
+    """The code after each pass; the last one runs. `is_pure(node)` says whether an unused node may be dropped, and
+    `constants` are the arrays that the program captured, by the ids of their symbols.
+    """
     code = Code(list(nodes), list(outputs))
     found = {"traced": code}
     found["common subexpressions"] = code = share(code, is_pure)
-    found["algebra"] = code = share(pool_before_relu(simplify(code)), is_pure)
+    found["algebra"] = code = share(pool_before_relu(simplify(code, constants)), is_pure)
     found["dead code"] = needed(code, is_pure)
     return found
 
@@ -62,8 +67,10 @@ class _Value(NamedTuple):
 
 
 class _Simplifier:
-    def __init__(self) -> None:
+    def __init__(self, constants: Mapping[int, Any] = _NO_CONSTANTS) -> None:
         self.nodes: list[Node] = []
+        self._constants = constants
+        self._numbers: dict[int, Any] = {}  # by the ids of constants: the element, if all are equal
         self._values: dict[int, _Value] = {}
         self._negatives: dict[int, Symbolic] = {}
         self._made_by: dict[int, Node] = {}
@@ -72,9 +79,33 @@ class _Simplifier:
         """The replacement of a value, without negating it."""
         return self._values.get(id(value), _Value(value, False)) if type(value) is Symbolic else _Value(value, False)
 
+    def operands(self, node: Node) -> tuple[_Value, _Value]:
+        """The replacements of both operands of an op. A constant whose elements are all equal becomes a number, if the
+        other operand has the shape of the result: cotangents of sums and means are such constants.
+        """
+        x, y = (self.signed(a) for a in node.args)
+        number = self._as_number(x) if self.same_shape(y.value, node) else x
+        if number is x and self.same_shape(x.value, node):
+            return x, self._as_number(y)
+        return number, y
+
+    def _as_number(self, found: _Value) -> _Value:
+        array = self._constants.get(id(found.value), found.value)
+        if not isinstance(array, np.ndarray) or not array.ndim:
+            return found
+        if id(array) not in self._numbers:
+            self._numbers[id(array)] = _only_element(array)
+        number = self._numbers[id(array)]
+        if number is None:
+            return found
+        return _Value(np.negative(number) if found.negated else number, False)
+
     def plain(self, value: Any) -> Any:
         """The replacement of a value, negated if necessary."""
-        found = self.signed(value)
+        return self.negated(self.signed(value))
+
+    def negated(self, found: _Value) -> Any:
+        """A replacement, negated if necessary."""
         if not found.negated:
             return found.value
         out = self._negatives.get(id(found.value))
@@ -121,7 +152,7 @@ def _negative(s: _Simplifier, node: Node) -> bool:
 
 
 def _multiply(s: _Simplifier, node: Node) -> bool:
-    x, y = (s.signed(a) for a in node.args)
+    x, y = s.operands(node)
     for one, other in ((x, y), (y, x)):
         if _is_number(one.value, 1) and s.same_shape(other.value, node):
             s.replace(node, other.value, other.negated)
@@ -131,7 +162,7 @@ def _multiply(s: _Simplifier, node: Node) -> bool:
 
 
 def _divide(s: _Simplifier, node: Node) -> bool:
-    x, y = (s.signed(a) for a in node.args)
+    x, y = s.operands(node)
     if _is_number(y.value, 1) and s.same_shape(x.value, node):
         s.replace(node, x.value, x.negated)
     else:
@@ -140,11 +171,11 @@ def _divide(s: _Simplifier, node: Node) -> bool:
 
 
 def _add(s: _Simplifier, node: Node) -> bool:
-    x, y = (s.signed(a) for a in node.args)
+    x, y = s.operands(node)
     if x.negated and y.negated and x.value is y.value:
         s.with_args(node, (x.value, x.value), True)  # -x - x is -(x + x), at 0 too
     elif y.negated:
-        s.with_args(node, (s.plain(node.args[0]), y.value), name="subtract")
+        s.with_args(node, (s.negated(x), y.value), name="subtract")
     elif x.negated:
         s.with_args(node, (y.value, x.value), name="subtract")
     else:
@@ -153,7 +184,7 @@ def _add(s: _Simplifier, node: Node) -> bool:
 
 
 def _subtract(s: _Simplifier, node: Node) -> bool:
-    x, y = (s.signed(a) for a in node.args)
+    x, y = s.operands(node)
     if x.negated and not y.negated and x.value is y.value:
         s.with_args(node, (x.value, x.value), True, name="add")
     elif x.negated and y.negated:
@@ -161,7 +192,7 @@ def _subtract(s: _Simplifier, node: Node) -> bool:
     elif y.negated:
         s.with_args(node, (x.value, y.value), name="add")
     else:
-        s.with_args(node, (s.plain(node.args[0]), y.value))
+        s.with_args(node, (s.negated(x), y.value))
     return True
 
 
@@ -203,9 +234,9 @@ _RULES: dict[str, Any] = {
 }
 
 
-def simplify(code: Code) -> Code:
+def simplify(code: Code, constants: Mapping[int, Any] = _NO_CONSTANTS) -> Code:
     """Move negations towards the results, where they cancel or turn sums into differences, and drop neutral ops."""
-    simplifier = _Simplifier()
+    simplifier = _Simplifier(constants)
     for node in code.nodes:
         simplifier.visit(node)
     outputs = [simplifier.plain(out) for out in code.outputs]
@@ -214,6 +245,19 @@ def simplify(code: Code) -> Code:
 
 def _is_real(dtype: Any) -> bool:
     return np.dtype(dtype).kind == "f"
+
+
+def _only_element(array: np.ndarray) -> Any:
+    """The element of an array whose elements have equal bits, as an array without axes; None for other arrays."""
+    if array.dtype.kind != "f" or not array.size:
+        return None
+    element = np.array(array[(0,) * array.ndim])
+    if any(array.strides):
+        rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
+        bits = np.frombuffer(element.tobytes(), np.uint8)
+        if np.any(rows[-1] != bits) or np.any(rows != bits):  # large constants usually differ at once
+            return None
+    return element
 
 
 def _is_number(value: Any, number: float) -> bool:

@@ -424,7 +424,8 @@ class Program:
     @cached_property
     def on_numpy(self) -> Callable[..., tuple[Any, ...]]:
         """The program as straight-line Python over NumPy kernels."""
-        stages = passes.optimise(self.nodes, self.outputs, is_pure)
+        captured = {id(feed.symbol): feed.value for feed in self.feeds if feed.kind == "array"}
+        stages = passes.optimise(self.nodes, self.outputs, is_pure, captured)
         self.passes = {name: len(stage.nodes) for name, stage in stages.items()}
         code = stages["dead code"]
         self.numpy_nodes = len(code.nodes)

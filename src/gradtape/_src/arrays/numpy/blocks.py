@@ -69,24 +69,26 @@ def elementwise(function: Function, args: Sequence[Any], attrs: dict[str, Any] =
     return out.reshape(shape) if given is None else given
 
 
-def in_blocks(function: Callable[..., Sequence[Array]], dtypes: Sequence[np.dtype[Any]]) -> Function:
-    """Make an elementwise function of arrays of one shape, and of numbers, run in blocks. It has several results.
+def in_blocks(
+    function: Callable[..., Sequence[Array]], shape: Sequence[int], dtypes: Sequence[np.dtype[Any]]
+) -> Function:
+    """Make an elementwise function run in blocks: its results have one shape, to which its operands are broadcast.
 
     Arrays with another memory order are not divided, as in `elementwise`.
     """
+    shape = tuple(shape)
 
     def call(*args: Any) -> tuple[Array, ...]:
-        shape = next(a.shape for a in args if type(a) is ndarray and a.ndim)
         cuts = _cuts(args, shape)
-        ends = [] if cuts is None else _ends(cuts.shape[0], 1, is_ufunc=False)
+        ends = [] if cuts is None else _ends(cuts.shape[0], prod(cuts.shape[1:]), is_ufunc=False)
         if cuts is None or len(ends) == 2:
             return tuple(function(*args))
         results = [memory.empty(shape, dtype) for dtype in dtypes]
-        flat = [result.reshape(-1) for result in results]
+        divided = [result.reshape(cuts.shape) for result in results]
 
         def write(i: int) -> None:
             start, stop = ends[i], ends[i + 1]
-            for out, part in zip(flat, function(*cuts.block(start, stop)), strict=True):
+            for out, part in zip(divided, function(*cuts.block(start, stop)), strict=True):
                 out[start:stop] = part
 
         threads.run(write, len(ends) - 1)
@@ -162,6 +164,6 @@ def _in_blocks(function: Function, cuts: _Cuts, attrs: dict[str, Any]) -> Array 
 def _ends(length: int, row: int, is_ufunc: bool) -> list[int]:
     """Where blocks of an axis begin and end. A ufunc has no temporary arrays: it gets a few long blocks."""
     limit = threads.limit()
-    count = 2 * limit if is_ufunc else max(length * row // BLOCK, limit)
+    count = 2 * limit if is_ufunc else max(-(-length * row // BLOCK), limit)
     count = max(min(count, length * row // SHARE, length), 1)
     return [i * length // count for i in range(count + 1)]

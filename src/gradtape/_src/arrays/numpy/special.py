@@ -215,6 +215,22 @@ def gelu_slope(x: Array) -> Array:
     return slope
 
 
+def gelu_and_slope(x: Array) -> tuple[Array, Array]:
+    """gelu and its derivative in float32 or float64, which share the normal distribution function."""
+    if x.dtype == _FLOAT32:
+        slope, density = _ndtr_parts_32(x)
+        value = slope * x
+        density *= x
+    else:
+        scaled = GELU_SCALE * x
+        slope, density = _ndtr_64(scaled), np.exp(-0.5 * scaled * scaled)
+        value = slope * x
+        density *= 1 / sqrt(2 * pi)
+        density *= scaled
+    slope += density
+    return value, slope
+
+
 @at_least_float32
 def gelu_tanh(x: Array) -> Array:
     """gelu by a formula with tanh."""
