@@ -167,7 +167,7 @@ def test_gradients_of_a_layer_with_a_bias():
 
     x, b = tf.constant(MATRIX), tf.constant(NUMBERS[:330])
     groups = groups_of(step, x, b)
-    assert ["add", "gelu_and_slope", "multiply"] == groups[0][:3]
+    assert groups[0][:3] == ["add", "gelu_and_slope", "multiply"]
     function = tf.function(step, jit_compile=False)
     for _ in range(2):
         assert [bits(t) for t in function(x, b)] == [bits(t) for t in step(x, b)]
