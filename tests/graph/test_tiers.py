@@ -15,6 +15,7 @@ import pytest
 from interrupts import every_interrupt
 
 import gradtape as tf
+from gradtape._src import threads
 from gradtape._src.function import modes
 from gradtape._src.graph import tiers
 from gradtape._src.graph.checks import NONE
@@ -96,6 +97,39 @@ def test_the_faster_executor_runs_it(faster: bool) -> None:
     for _ in range(MOST + 1):
         assert f(x).numpy().tolist() == [2.0, 4.0]
     assert tier_of(f).on_numpy is faster
+
+
+PATIENCE = {
+    "small": (lambda x: tf.tanh(x @ x), (20, 20), 0.1),
+    "large product": (lambda x: x @ x, (300, 300), 1.0),
+    "stacked product": (lambda x: x @ x, (4, 20, 20), 0.1),
+    "large elementwise op": (tf.tanh, (300, 500), 1.0),
+    "large copy": (tf.transpose, (300, 500), 0.1),
+}
+
+
+@pytest.mark.parametrize(("function", "shape", "share"), PATIENCE.values(), ids=PATIENCE)
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("jax_is_imported", [False, True])
+def test_a_program_on_all_cores_is_compiled_later(
+    monkeypatch: pytest.MonkeyPatch, function: Any, shape: Any, share: float, cores: int, jax_is_imported: bool
+) -> None:
+    monkeypatch.setattr(tiers, "_SECONDS", 0.25)
+    monkeypatch.setattr(tiers, "_SECONDS_PER_NODE", 1.0)
+    monkeypatch.setattr(tiers, "_SECONDS_OF_IMPORT", 5.0)
+    monkeypatch.setattr(tiers, "_LAUNCH", 0.0)
+    monkeypatch.setattr(threads, "_chosen", cores)
+    if not jax_is_imported:
+        monkeypatch.delitem(sys.modules, "jax")
+    submitted: list[Any] = []
+    monkeypatch.setattr(tiers._compiler, "submit", submitted.append)
+    program = tf.function(function).get_concrete_function(tf.TensorSpec(shape))._traced.plain
+    expected = 0.25 + len(program.nodes) + (0.0 if jax_is_imported else 5.0)
+    tier = tiers.Tier(program)
+    tier.add(True, 0.99 * expected * (share if cores > 1 else 0.1))
+    assert not submitted
+    tier.add(True, 0.02 * expected)
+    assert len(submitted) == 1
 
 
 def test_executors_take_turns() -> None:
@@ -301,7 +335,7 @@ def test_a_process_ends_while_xla_compiles() -> None:
 import gradtape as tf
 from gradtape._src.function import modes
 from gradtape._src.graph import tiers
-tiers._SECONDS = tiers._SECONDS_PER_NODE = 0.0
+tiers._SECONDS = tiers._SECONDS_PER_NODE = tiers._SECONDS_OF_IMPORT = 0.0
 x = tf.ones([20, 20])
 functions = [tf.function(lambda x, n=n: tf.reduce_sum(tf.tanh(x @ x) * float(n))) for n in range(20)]
 print(sum(float(f(x)) for f in functions))

@@ -12,6 +12,7 @@ from gradtape._src import threads
 from gradtape._src.arrays import numpy_namespace
 from gradtape._src.arrays.base import Namespace
 from gradtape._src.arrays.dimensions import Sizes, is_known_shape, sized
+from gradtape._src.arrays.numpy.blas import ALONE
 from gradtape._src.arrays.numpy.blocks import LARGE, blockwise
 from gradtape._src.arrays.symbolic import Node, Symbolic
 from gradtape._src.core.primitive import registry
@@ -39,6 +40,16 @@ def is_blockwise(node: Node, sizes: Sizes = ()) -> bool:
         return False
     shape = sized(node.outputs[0].shape, sizes)
     return is_known_shape(shape) and prod(shape) >= LARGE
+
+
+def runs_on_all_cores(node: Node, sizes: Sizes = ()) -> bool:
+    """Whether a node is divided among threads: a large elementwise op, or a large product of two matrices."""
+    if node.name != "matmul":
+        return is_blockwise(node, sizes)
+    shapes = [sized(s.shape, sizes) for s in (*node.args, *node.outputs) if type(s) is Symbolic]
+    if len(shapes) < 3 or not all(len(shape) == 2 and is_known_shape(shape) for shape in shapes):
+        return False
+    return threads.limit() > 1 and prod(map(prod, shapes)) >= ALONE**2  # (m k) (k n) (m n)
 
 
 class _Blocks(Namespace):

@@ -1,10 +1,10 @@
 """Tiers: a program runs on NumPy immediately, and on XLA as soon as it is compiled and measures faster.
 
 The first calls run on NumPy. When they have taken some of the time that XLA needs to compile the program, XLA compiles
-it in a background thread. Then the executors take turns of a few calls each, because on a busy machine times change
-from one second to the next, and the faster one runs the program from then on. The one with the best time has to win
-most turns as well; until it does, the trial continues for a while. A call runs on one executor only, so variables, side
-effects and random numbers are updated once.
+it in a background thread; a program that keeps all cores busy waits longer. Then the executors take turns of a few
+calls each, because on a busy machine times change from one second to the next, and the faster one runs the program
+from then on. The one with the best time has to win most turns as well; until it does, the trial continues for a while.
+A call runs on one executor only, so variables, side effects and random numbers are updated once.
 
 The executors compute in different orders: the last digits may change when the executor does, and measured times decide
 when that is. `tf.config.experimental.enable_op_determinism` keeps functions on XLA from the first call.
@@ -13,10 +13,12 @@ when that is. `tf.config.experimental.enable_op_determinism` keeps functions on 
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from gradtape._src import forks
+from gradtape._src.graph.replay import runs_on_all_cores
 from gradtape._src.interrupts import is_interrupt
 from gradtape._src.threads import background, start
 
@@ -38,8 +40,13 @@ that: `_PATIENCE` times its duration, and at least `_UNCLEAR_TURNS`. On a quiet 
 busy one, the best time of a few calls is a matter of chance.
 """
 
-_SECONDS, _SECONDS_PER_NODE = 0.02, 0.0005
-"""The time on NumPy after which compiling pays off: about a tenth of what XLA takes to compile a program."""
+_SECONDS, _SECONDS_PER_NODE, _SECONDS_OF_IMPORT = 0.2, 0.005, 0.6
+"""About what XLA takes to compile a program, and what importing JAX takes before the first one."""
+
+_SHARE = 0.1
+"""The share of that time after which compiling pays off, on a core that is idle. A program that runs on all cores waits
+for the whole time, because compiling slows down its calls: a training step of 50 ms took 90 meanwhile.
+"""
 
 _LAUNCH = 8e-6
 """The time that XLA takes to launch any program: a faster one stays on NumPy, and JAX is not imported for it."""
@@ -86,11 +93,19 @@ class Tier:
         self._calls += 1
         self._best[True] = seconds if self._calls <= 2 else min(self._best[True], seconds)  # 1st: writes code
         self._spent += seconds
-        if self._spent > _SECONDS + _SECONDS_PER_NODE * len(self._program.nodes) and not self._compiling:
+        if not self._compiling and self._spent > self._worth_compiling():
             if self._best[True] < _LAUNCH:
                 self._stay()
             else:
                 self._compile()
+
+    def _worth_compiling(self) -> float:
+        """The seconds on NumPy after which XLA compiles the program."""
+        program = self._program
+        expected = _SECONDS + _SECONDS_PER_NODE * len(program.nodes)
+        if "jax" not in sys.modules:
+            expected += _SECONDS_OF_IMPORT
+        return expected if any(runs_on_all_cores(node, program.sizes) for node in program.nodes) else _SHARE * expected
 
     def _try(self, on_numpy: bool, seconds: float) -> None:
         """Add the duration of a call while both executors are measured."""
