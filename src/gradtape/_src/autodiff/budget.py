@@ -30,10 +30,10 @@ from gradtape._src.autodiff.host_values import HostValues, Several
 from gradtape._src.autodiff.recording import Recording
 from gradtape._src.autodiff.segments import (
     Segment,
-    Step,
     Window,
     best_cut,
     first_output,
+    inputs_of,
     key_of,
     needed,
     run,
@@ -267,10 +267,10 @@ class Budget:
     def seconds_of(self, records: Sequence[Any], clocks: Sequence[float], shapes: Mapping[int, Any]) -> float:
         """The duration of ops. For those with the same name and shape the minimum counts: others include other work."""
         total, costs = 0.0, self._costs
-        for i, record in enumerate(records):
+        for record, began, ended in zip(records, clocks, clocks[1:], strict=False):
             output = record[2]
             key = (record[0].name, shapes.get(output if type(output) is int else output[0]))
-            seconds = clocks[i + 1] - clocks[i]
+            seconds = ended - began
             least = costs.get(key)
             if least is None or seconds < least:
                 costs[key] = least = seconds
@@ -380,22 +380,25 @@ class Budget:
             place = firsts.index(segment.start) if segment.start in firsts else len(records)
         found = []
         for record in segment.records:
-            op, uids, output, values, attrs, dtype = record
+            values = record[3]
             if type(values) is not tuple:
-                values = self._placeholder(values)
+                values = self._placeholder(values, segment)
             elif values:
-                values = tuple([None if t is None else self._placeholder(t) for t in values])
-            found.append(record if values is record[3] else (op, uids, output, values, attrs, dtype))
+                values = tuple([None if t is None else self._placeholder(t, segment) for t in values])
+            if values is not record[3]:
+                op, uids, output, _, attrs, dtype = record
+                record = (op, uids, output, values, attrs, dtype)
+            found.append(record)
         if [record[2] for record in records[place : place + count]] == [record[2] for record in found]:
             records[place : place + count] = found
         return found
 
-    def _placeholder(self, tensor: Any) -> Any:
-        """A placeholder for a value that can be dropped; other values unchanged."""
+    def _placeholder(self, tensor: Any, segment: Segment) -> Any:
+        """A placeholder for a value that a segment saves, if the value can be dropped; others unchanged."""
         uid = tensor.uid
         if type(tensor) is Dropped or uid in self.roots:
             return tensor
-        if uid not in self._files:
+        if uid not in segment.own and uid not in self._files:
             place = self._place_of(uid)
             if uid == CONSTANT or place < 0 or uid not in self._segments[place].leaf_of(uid).own:
                 return tensor
@@ -554,8 +557,8 @@ class _Attached(Observer):
 
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         window, budget = self._window, self._budget
-        inside, known, roots = window.inside, self._inputs, budget.roots
-        op = record[0]
+        inside, known, roots, saved = window.inside, self._inputs, budget.roots, window.saved
+        op, _, _, values, _, _ = record
         for t in inputs:
             uid = t.uid
             if uid not in inside and roots.get(uid) is not t.array and uid not in known:
@@ -564,13 +567,13 @@ class _Attached(Observer):
         else:
             is_again = op.kernel is not None and op.differentiable
         for t in outputs if type(outputs) is tuple else (outputs,):
-            if type(t.array) is not ndarray:
+            array = t.array
+            if type(array) is not ndarray:
                 budget.opaque.add(t.uid)
                 continue
             (inside if is_again else budget.opaque).add(t.uid)
-            if t.array.nbytes > budget.largest:
-                budget.set_largest(t.array.nbytes)
-        values, saved = record[3], window.saved
+            if array.nbytes > budget.largest:
+                budget.set_largest(array.nbytes)
         for t in values if type(values) is tuple else (values,):
             if t is not None and t.uid not in saved and t.uid not in roots:
                 self._save(t)
@@ -599,19 +602,30 @@ class _Attached(Observer):
 
     def _add_operands(self, record: Any, inputs: Sequence[Any], outputs: Any) -> bool:
         """Note operands of an op that come from elsewhere; False if it cannot be recomputed."""
-        op, _, _, values, _, _ = record
-        results = outputs if type(outputs) is tuple else (outputs,)
-        if any(type(t.array) is not ndarray for t in (*inputs, *results)):
-            return False
+        op, _, output, values, _, _ = record
+        for t in outputs if type(outputs) is tuple else (outputs,):
+            if type(t.array) is not ndarray:
+                return False
+        inside, known, tracked = self._window.inside, self._inputs, self._tracked
+        saved = values if type(values) is tuple else ()
+        operands: list[Any] = []
+        is_outside = False
         for t in inputs:
-            if t.uid in self._tracked and t.uid not in self._window.inside and self._is_owned(t.uid):
-                self._inputs[t.uid] = t.array
+            operand, array = t.uid, t.array
+            if type(array) is not ndarray:
+                return False
+            if operand not in inside:
+                if operand in tracked and self._is_owned(operand):
+                    known[operand] = array
+                elif operand not in known:
+                    uid, is_saved = operand, len(operands) < len(saved) and saved[len(operands)] is not None
+                    operand = self._operand(uid, array, is_saved)
+                    is_outside = is_outside or operand is not uid
+            operands.append(operand)
         if op.kernel is None or not op.differentiable:
             return False
-        saved = values if type(values) is tuple and values else (None,) * len(inputs)
-        operands = [self._operand(t, s is not None) for t, s in zip(inputs, saved, strict=False)]
-        if any(operand is not t.uid for operand, t in zip(operands, inputs, strict=True)):
-            self._window.outside[results[0].uid] = tuple(operands)
+        if is_outside:
+            self._window.outside[output if type(output) is int else output[0]] = tuple(operands)
             self._hold(operands)
         return True
 
@@ -626,13 +640,12 @@ class _Attached(Observer):
         """Whether a tracked value was computed in an earlier segment, and can be recomputed."""
         return uid not in self._roots and uid not in self._budget.opaque and self._budget.owns(uid)
 
-    def _operand(self, tensor: Any, is_saved: bool) -> Any:
-        """What an op is recomputed from: the uid of a value, or an array."""
-        uid, array, budget = tensor.uid, tensor.array, self._budget
+    def _operand(self, uid: int, array: Any, is_saved: bool) -> Any:
+        """What an op is recomputed from, if not from a value of a segment: the uid of a value, or an array."""
+        budget = self._budget
         if uid in self._roots:
             return uid if budget.roots.setdefault(uid, array) is array else array
-        is_in_file = is_saved and budget.to_files and uid != CONSTANT  # or will be
-        return uid if is_in_file or uid in self._window.inside or uid in self._inputs else array
+        return uid if is_saved and budget.to_files and uid != CONSTANT else array  # it will be in a file
 
     # -- segments ------------------------------------------------------------------------------------------------------
     def seal_all(self) -> None:
@@ -642,22 +655,19 @@ class _Attached(Observer):
 
     def _seal(self, count: int | None = None) -> None:
         """Make a segment of the first records of the window, by default up to the best position."""
-        window, budget = self._window, self._budget
+        window, budget, known = self._window, self._budget, self._inputs
         records = self.records[window.place :]
-        steps = [*Segment(window.place, records, window.outside).steps()]
-        count = best_cut(steps, window.saved) if count is None else count
-        cut = steps[count][3][0] if count < len(steps) else math.inf
+        count = best_cut(records, window.saved) if count is None else count
+        inside = records[:count]
+        cut = first_output(records[count]) if count < len(records) else math.inf
         before = {uid: operands for uid, operands in window.outside.items() if uid < cut}
-        segment = Segment(window.place, records[:count], before)
-        segment.seconds = budget.seconds_of(segment.records, window.clocks, self._tracked)
+        segment = Segment(window.place, inside, before)
+        segment.seconds = budget.seconds_of(inside, window.clocks, self._tracked)
         self._count_values(segment, window)
-        known = self._inputs
-        inputs = [
-            uid for _, operands, _, _, _ in steps[:count] for uid in operands if type(uid) is int and uid in known
-        ]
+        inputs = [uid for record in inside for uid in inputs_of(record) if uid in known] if known else ()
         budget.kept -= window.nbytes
         budget.add(segment, {uid: known[uid] for uid in inputs})
-        self._begin(window, count, steps[count:], records[count:])
+        self._begin(window, count, records[count:])
         budget.enforce(max(budget.window_bytes - self._window.nbytes, 0))
         self._window.clocks[-1] = perf_counter()
 
@@ -670,8 +680,11 @@ class _Attached(Observer):
                 memory = _memory_of(tensor.array)
                 segment.own[key] = 0 if id(memory) in counted else getattr(memory, "nbytes", 0)
                 counted.add(id(memory))
-        others = [t for record in segment.records for t in saved_tensors(record)]
-        data = {key_of(t): t.array for t in others if t.uid not in inside and t.uid not in known}
+        if all(key in inside or key in known for key in window.saved):
+            data: dict[int, Any] = {}
+        else:
+            others = [t for record in segment.records for t in saved_tensors(record)]
+            data = {key_of(t): t.array for t in others if t.uid not in inside and t.uid not in known}
         held = [array for operands in segment.outside.values() for array in operands if is_counted(array)]
         data.update({-id(array): array for array in held})
         for key, array in data.items():
@@ -680,21 +693,20 @@ class _Attached(Observer):
                 segment.data[key] = 0 if id(memory) in counted else budget.hold(key, memory)
                 counted.add(id(memory))
 
-    def _begin(self, window: Window, count: int, steps: Sequence[Step], records: Sequence[Any]) -> None:
+    def _begin(self, window: Window, count: int, records: Sequence[Any]) -> None:
         """Begin a window with the records after a segment."""
-        known, cut = self._inputs, steps[0][3][0] if steps else math.inf
+        known, cut = self._inputs, first_output(records[0]) if records else math.inf
         rest = self._window = Window(window.place + count)
         rest.outside = {uid: operands for uid, operands in window.outside.items() if uid >= cut}
         rest.inside = {uid for uid in window.inside if uid >= cut}
         rest.clocks = window.clocks[count:]
         self._inputs = {}
-        for _, operands, _, _, _ in steps:
-            for uid in operands:
-                if type(uid) is int and uid not in rest.inside:
-                    if uid in known:
-                        self._inputs[uid] = known[uid]
-                    elif uid in window.inside:
-                        self._inputs[uid] = window.saved[uid].array
+        for record in records:
+            for uid in inputs_of(record):
+                if uid in known:
+                    self._inputs[uid] = known[uid]
+                elif uid in window.inside and uid not in rest.inside:
+                    self._inputs[uid] = window.saved[uid].array
         for held in rest.outside.values():
             self._hold(held)
         for record in records:

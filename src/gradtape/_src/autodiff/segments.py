@@ -131,6 +131,11 @@ def first_output(record: Any) -> int:
     return outputs_of(record)[0]
 
 
+def inputs_of(record: Any) -> tuple[int, ...]:
+    uids = record[1]
+    return (uids,) if type(uids) is int else uids
+
+
 def saved_tensors(record: Any) -> Iterable[Any]:
     """The values that a record saves."""
     values = record[3]
@@ -138,28 +143,31 @@ def saved_tensors(record: Any) -> Iterable[Any]:
 
 
 # -- where a segment ends ----------------------------------------------------------------------------------------------
-def best_cut(steps: Sequence[Step], saved: Mapping[int, Any]) -> int:
-    """The number of steps to put into a segment: it ends in the later half, where the fewest bytes are live.
+def best_cut(records: Sequence[Any], saved: Mapping[int, Any]) -> int:
+    """The number of records to put into a segment: it ends in the later half, where the fewest bytes are live.
 
-    Live values have to be saved. If there are none, all steps belong to the segment.
+    Live values have to be saved. If there are none, all records belong to the segment.
     """
     made: dict[int, int] = {}
     last_use: dict[int, int] = {}
-    for i, (_, operands, _, outputs, _) in enumerate(steps):
-        for uid in operands:
-            if type(uid) is int and uid in made:
+    for i, record in enumerate(records):
+        output = record[2]
+        for uid in inputs_of(record):
+            if uid in made:
                 last_use[uid] = i
-        for uid in outputs:
-            made[uid] = i
-    change = [0.0] * (len(steps) + 1)
+        if type(output) is int:
+            made[output] = i
+        else:
+            made.update(dict.fromkeys(output, i))
+    change = [0.0] * (len(records) + 1)
     for uid, last in last_use.items():
         nbytes = float(saved[uid].array.nbytes) if uid in saved else 1e30
         change[made[uid]] += nbytes
         change[last] -= nbytes
     live = list(accumulate(change))
-    places = range(len(steps) // 2, len(steps) - 1)
+    places = range(len(records) // 2, len(records) - 1)
     best = min(places, key=lambda i: (live[i], -i), default=None)
-    return len(steps) if best is None or live[best] >= 1e29 else best + 1
+    return len(records) if best is None or live[best] >= 1e29 else best + 1
 
 
 # -- recomputation -----------------------------------------------------------------------------------------------------
