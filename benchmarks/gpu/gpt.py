@@ -70,7 +70,8 @@ class Training(NamedTuple):
 
 
 # -- gradtape ---------------------------------------------------------------------------------------------------------
-def gradtape_training(size: Size, fused: bool) -> Training:
+def gradtape_training(size: Size, fused: bool, limit: int | None = None, compiled: bool = True) -> Training:
+    """A step within a memory limit, if one is given; eager steps are programs of lazy arrays."""
     import gradtape as tf
 
     tf.config.set_compiler_options(OPTIONS)
@@ -108,9 +109,8 @@ def gradtape_training(size: Size, fused: bool) -> Training:
         logits = tf.cast(tf.matmul(norm(h, w["lnf"]), w["wte"], transpose_b=True), tf.float32)
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
 
-    @tf.function(jit_compile=True)
     def update(x: Any, y: Any) -> Any:
-        with tf.GradientTape() as tape:
+        with tf.GradientTape(**({} if limit is None else {"memory_limit": limit})) as tape:
             loss = loss_of(x, y)
         for name, g in tape.gradient(loss, weights).items():
             w, m, s = weights[name], means[name], squares[name]
@@ -122,6 +122,9 @@ def gradtape_training(size: Size, fused: bool) -> Training:
         count.assign_add(1.0)
         return loss
 
+    if compiled:
+        update = tf.function(update, jit_compile=True)
+
     def optimized() -> str:
         return str(update.experimental_get_compiler_ir(inputs, targets)(stage="optimized_hlo"))
 
@@ -129,7 +132,7 @@ def gradtape_training(size: Size, fused: bool) -> Training:
 
 
 # -- JAX --------------------------------------------------------------------------------------------------------------
-def jax_training(size: Size, fused: bool) -> Training:
+def jax_training(size: Size, fused: bool, checkpoints: bool = False) -> Training:
     import jax
     import jax.numpy as jnp
 
@@ -156,11 +159,16 @@ def jax_training(size: Size, fused: bool) -> Training:
     def loss_of(weights: dict[str, Any], x: Any, y: Any) -> Any:
         w = {name: v.astype(jnp.bfloat16) if v.ndim == 2 else v for name, v in weights.items()}
         h = w["wte"][x] + w["wpe"]
-        for i in range(size.layers):
-            parts = jnp.split(norm(h, w[f"{i}.ln1"]) @ w[f"{i}.qkv"], 3, -1)
+
+        def block(h: Any, ln1: Any, qkv: Any, out: Any, ln2: Any, up: Any, down: Any) -> Any:
+            parts = jnp.split(norm(h, ln1) @ qkv, 3, -1)
             a = attend(*[part.reshape(size.batch, size.tokens, heads, features) for part in parts])
-            h = h + a.reshape(size.batch, size.tokens, size.width) @ w[f"{i}.out"]
-            h = h + jax.nn.gelu(norm(h, w[f"{i}.ln2"]) @ w[f"{i}.up"]) @ w[f"{i}.down"]
+            h = h + a.reshape(size.batch, size.tokens, size.width) @ out
+            return h + jax.nn.gelu(norm(h, ln2) @ up) @ down
+
+        for i in range(size.layers):
+            parts = [w[f"{i}.{name}"] for name in ("ln1", "qkv", "out", "ln2", "up", "down")]
+            h = (jax.checkpoint(block) if checkpoints else block)(h, *parts)
         logits = (norm(h, w["lnf"]) @ w["wte"].T).astype(jnp.float32)
         return -jnp.take_along_axis(jax.nn.log_softmax(logits), y[..., None], -1).mean()
 

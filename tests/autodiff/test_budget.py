@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import tracemalloc
 from typing import Any
 
@@ -14,6 +15,7 @@ from op_table import ROWS
 from random_programs import programs
 
 import gradtape as tf
+from gradtape._src import devices
 from gradtape._src.autodiff import budget
 from gradtape._src.autodiff.budget import BOOKKEEPING, parse_limit
 
@@ -424,14 +426,41 @@ def test_the_report_and_a_dropped_tape():
 
 @pytest.mark.parametrize(
     ("limit", "expected"),
-    [(1000, 1000), ("2GB", 2 * 10**9), ("1.5 MiB", 3 * 2**19), ("512", 512), (0, 0), (2e9, 2 * 10**9)],
+    [
+        (1000, 1000),
+        ("2GB", 2 * 10**9),
+        ("1.5 MiB", 3 * 2**19),
+        ("512", 512),
+        (0, 0),
+        (2e9, 2 * 10**9),
+        (np.int64(7), 7),
+    ],
 )
 def test_limits(limit, expected):
     assert parse_limit(limit) == expected
 
 
+def test_a_share_of_the_machine():
+    assert parse_limit("50%") == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def test_a_share_of_a_device(monkeypatch):
+    """Of the device of new arrays, if that is an accelerator that reports its memory."""
+
+    class Accelerator:
+        platform = "gpu"
+
+        def memory_stats(self) -> Any:
+            return stats
+
+    stats: Any = {"bytes_limit": 8 * 10**9, "bytes_in_use": 10**9}
+    monkeypatch.setattr(devices, "chosen", Accelerator)
+    assert parse_limit("25%") == 2 * 10**9
+    stats = None
+    assert parse_limit("100%") == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def test_bad_arguments():
-    assert 0 < parse_limit("50%") < 2**50
     for limit in ("two", "2XB", -1, True, [1], "1.2.3GB", float("nan"), float("inf"), 0.5):
         with pytest.raises(ValueError, match="memory_limit must be a whole number of bytes"):
             tf.GradientTape(memory_limit=limit)

@@ -19,9 +19,11 @@ import gradtape as tf
 from gradtape._src.arrays.lazy.programs import forget_programs
 from gradtape._src.autodiff import host_values
 from gradtape._src.devices import get_graph_mode, is_jax_array
+from gradtape._src.graph import tiers
 from gradtape._src.graph.recomputation import traces
 from gradtape._src.graph.recomputation.min_cut import Network
 from gradtape._src.graph.recomputation.plan import Plan, Program
+from gradtape._src.graph.rewrites import losses, sources
 
 
 def in_function(program: tuple[Any, list[Any]], **options: Any) -> tuple[Any, list[Any]]:
@@ -85,10 +87,16 @@ def test_the_report_shows_the_plan():
     assert "No plan was found for 1000 B" in str(tapes[0].memory_report())
 
 
-def test_the_peak_is_really_lower():
+@pytest.fixture
+def on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep functions on NumPy: how soon XLA would run them, whose memory is not traced, depends on the load."""
+    monkeypatch.setattr(tiers, "_SECONDS", float("inf"))
+
+
+def test_the_peak_is_really_lower(on_numpy):
     program = rnn(60, 96)
     peaks = []
-    for options in ({"memory_limit": 1_000_000}, {}):  # in this order: XLA compiles the other one in the background
+    for options in ({"memory_limit": 1_000_000}, {}):
         function, _ = in_function(program, **options)
         for _ in range(3):
             function()
@@ -119,6 +127,106 @@ def test_barriers_keep_xla_from_merging():
     assert more_products > products + 10
     for e, f in zip(expected, limited, strict=True):
         np.testing.assert_allclose(e, f, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture
+def lazily() -> Iterator[None]:
+    """New tensors are lazy."""
+    before = get_graph_mode()
+    tf.config.set_graph_mode("auto")
+    forget_programs()
+    yield
+    tf.config.set_graph_mode(before)
+
+
+# -- blocks ------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def projection(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
+    """A loss of many classes, which is computed in blocks of 512 rows, or fewer if that does not fit."""
+    from gradtape._src.arrays.xla import neural
+
+    monkeypatch.setattr(losses, "LARGE", 1)
+    monkeypatch.setattr(sources, "is_worthwhile", lambda array: True)
+    monkeypatch.setattr(neural, "BLOCK_BYTES", 512 * 999 * 4)
+    monkeypatch.setattr(neural, "TILE", 32)
+    rng = np.random.default_rng(3)
+    w = tf.Variable(rng.normal(size=(24, 999)).astype("f"))
+    x = tf.constant(rng.normal(size=(1024, 24)).astype("f"))
+    labels = tf.constant(rng.integers(0, 999, 1024).astype("i"))
+
+    def loss() -> Any:
+        logits = tf.tanh(x) @ w
+        return tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+
+    return loss, [w]
+
+
+def temporary_bytes(function: Any) -> float:
+    function()
+    return float(function.get_concrete_function()._traced.plain.cost()["temporary"])
+
+
+def test_blocks_of_a_loss_are_as_small_as_the_limit_asks_for(projection):
+    loss, variables = projection
+    found, tapes = [], []
+    for limit in ("1GB", 1_000_000, 1):
+
+        @tf.function(jit_compile=True)
+        def step(limit: Any = limit) -> Any:
+            with tf.GradientTape(memory_limit=limit) as tape:
+                y = loss()
+            tapes.append(tape)
+            return y, tape.gradient(y, variables)
+
+        nbytes = temporary_bytes(step)
+        (plan,) = tapes[-1].memory_report().plans
+        found.append((nbytes, plan, *step()))
+    (whole, no_plan, y, (g,)), (medium, plan, *_), (least, last_plan, *_) = found
+    assert not no_plan.rows
+    assert [*plan.rows.values()] == [64]
+    assert [*last_plan.rows.values()] == [32]
+    assert medium < whole / 4
+    assert least < medium
+    assert plan.peak <= 1_000_000
+    assert plan.seconds > 0
+    for _, _, other, (slope,) in found:
+        np.testing.assert_allclose(y, other, rtol=1e-6)
+        np.testing.assert_allclose(g, slope, rtol=1e-5, atol=1e-5)
+
+
+def test_blocks_in_calls(projection):
+    loss, variables = projection
+    function = tf.function(loss, jit_compile=True)
+
+    def run(limit: Any) -> tuple[Any, Any]:
+        with tf.GradientTape(memory_limit=limit) as tape:
+            y = function()
+        (g,) = tape.gradient(y, variables)
+        (plan,) = tape.memory_report().plans
+        return g, plan
+
+    expected, no_plan = run("1GB")
+    found, plan = run(1_000_000)
+    assert not no_plan.rows
+    assert [*plan.rows.values()] == [256]  # the forward program, which other callers share, keeps blocks of 512
+    np.testing.assert_allclose(expected, found, rtol=1e-5, atol=1e-5)
+
+
+def test_blocks_of_lazy_arrays(lazily, projection):
+    expected, _ = gradients(projection, memory_limit="1GB")
+    for _ in range(3):
+        found, tape = gradients(projection, memory_limit=1_000_000)
+        (plan,) = tape.memory_report().plans
+        assert [*plan.rows.values()] == [64]
+        np.testing.assert_allclose(expected[0], found[0], rtol=1e-5, atol=1e-5)
+
+
+def test_blocks_on_numpy_do_not_change(projection):
+    """NumPy's blocks are small, and smaller ones would round differently."""
+    function, tapes = in_function(projection, memory_limit=1)
+    whole, _ = in_function(projection)
+    assert bits(function()) == bits(whole())
+    assert not tapes[0].memory_report().plans[0].rows
 
 
 def test_random_numbers_are_drawn_once():
@@ -524,7 +632,7 @@ def test_calls_of_functions_keep_the_limit(name):
         assert limited.saved < plan.saved
 
 
-def test_the_peak_of_calls_is_really_lower():
+def test_the_peak_of_calls_is_really_lower(on_numpy):
     loss, variables = rnn(60, 96)
     function = tf.function(loss)
     peaks = []
@@ -537,6 +645,24 @@ def test_the_peak_of_calls_is_really_lower():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[0] < 1_200_000 * 1.15 < peaks[1]
+
+
+def test_a_backward_program_that_recomputes_stays_on_numpy(monkeypatch):
+    """XLA for processors would compute values again before they are needed: how fast it is must not decide."""
+    monkeypatch.setattr(tiers, "_SECONDS", 0.0)
+    monkeypatch.setattr(tiers, "_SECONDS_PER_NODE", 0.0)
+    monkeypatch.setattr(tiers, "_LAUNCH", 0.0)
+    loss, variables = rnn(20, 32)
+    function = tf.function(loss)
+    chosen = []
+    compile_: Any = tiers.Tier._compile
+    monkeypatch.setattr(tiers.Tier, "_compile", lambda tier: (chosen.append(tier._program.name), compile_(tier)))
+    for _ in range(4):
+        around(function, variables, memory_limit=30_000)
+    assert "loss_gradient" not in chosen
+    for _ in range(4):
+        around(function, variables)
+    assert "loss_gradient" in chosen
 
 
 def test_several_calls_share_the_limit():
@@ -593,16 +719,6 @@ def test_other_passes_around_calls(name):
 
 
 # -- lazy arrays -------------------------------------------------------------------------------------------------------
-@pytest.fixture
-def lazily() -> Iterator[None]:
-    """New tensors are lazy."""
-    before = get_graph_mode()
-    tf.config.set_graph_mode("auto")
-    forget_programs()
-    yield
-    tf.config.set_graph_mode(before)
-
-
 @pytest.mark.parametrize("make", [lambda: rnn(60), lambda: convolutions(30)], ids=["rnn", "residual"])
 def test_lazy_arrays(lazily, make):
     program = make()

@@ -341,6 +341,14 @@ def set_engine(name: str) -> None:
         _forget_default()
 
 
+def memory_of_device() -> int:
+    """The bytes of memory of the device of new arrays: those that JAX may use of an accelerator, or the machine's."""
+    device = chosen()
+    stats = None if device is None or device.platform == "cpu" else device.memory_stats()
+    nbytes = (stats or {}).get("bytes_limit", 0)
+    return int(nbytes) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def get_engine() -> str:
     return _engine
 

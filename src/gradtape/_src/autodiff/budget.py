@@ -40,6 +40,7 @@ from gradtape._src.autodiff.segments import (
     saved_tensors,
 )
 from gradtape._src.core.observe import Observer
+from gradtape._src.devices import memory_of_device
 from gradtape._src.memory import return_freed_memory
 from gradtape._src.tensor import CONSTANT, Tensor, tensor_slot
 
@@ -58,18 +59,18 @@ DISK_SPEED = 1e9
 
 
 def parse_limit(limit: Any) -> int:
-    """The bytes of a limit: a number, a string such as "2GB", or a fraction of the machine's memory such as "25%"."""
+    """The bytes of a limit: a number, a string such as "2GB", or a share of the memory of the device, such as "25%"."""
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z%]*)\s*", limit)
         unit = match[2].upper() or "B" if match else ""
         try:
             if match and unit == "%":
-                return int(float(match[1]) / 100 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+                return int(float(match[1]) / 100 * memory_of_device())
             if match and unit in UNITS:
                 return int(float(match[1]) * UNITS[unit])
         except ValueError:
             pass
-    elif isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0 and float(limit).is_integer():
+    elif isinstance(limit, (int, float, np.integer)) and not isinstance(limit, bool) and limit >= 0 and limit % 1 == 0:
         return int(limit)
     raise ValueError(
         "memory_limit must be a whole number of bytes, a string such as '2GB' or '512MiB', or a percentage such as "

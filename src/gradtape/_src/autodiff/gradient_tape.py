@@ -67,8 +67,8 @@ class Tape(RecordingTape):
       lines: Whether to record the source line of every op.
       graph: Whether ops on watched tensors are collected and run as programs, as with
         `tf.config.set_graph_mode("auto")`.
-      memory_limit: How much the tape may save: bytes, "2GB", or "25%" of the machine's memory. The backward pass
-        recomputes the rest.
+      memory_limit: How much the tape may save: bytes, "2GB", or "25%" of the memory of the device of new arrays (a
+        GPU, or the machine). The backward pass recomputes the rest.
       spill: "disk" writes values to temporary files if that is faster than recomputing them, "host" copies them from a
         GPU to the CPU's memory.
       digests: Whether to keep a digest of every result, for `compare` and `save_digests`.

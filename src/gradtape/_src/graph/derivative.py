@@ -90,12 +90,14 @@ class Derivative:
 
         (program,) = self.backward_programs.values()
         self._division = division = Division(self.traced, program, self.residuals, limit)
-        if not division.parts:
+        if not (division.parts or division.plan.rows):
             return
-        gone = frozenset().union(*[part.replaced for part in division.parts])
+        gone: frozenset[int] = frozenset().union(*[part.replaced for part in division.parts])
         self.residuals = [r for r in self.residuals if id(r.symbol) not in gone]
         division.apply(program)
         self._add(program.residuals)
+        if division.parts and (tier := program.traced.plain.tier) is not None:
+            tier.stay_on_numpy("on the processor XLA computes values again before they are needed")
 
     def _try_to_add_residuals_of_backward(self, shapes: dict[int, Shape]) -> None:
         """Add the residuals of the backward pass. Within a trace, an error of a custom gradient is deferred until a

@@ -3,7 +3,7 @@
 With many classes the logits are the largest array of a model. This primitive computes loss and gradient in blocks of
 rows, so that the logits of all rows never exist together. The last axis of x is features; w is [features, classes], or
 [classes, features] if it is `adjoint`. Logits are rounded as in the formula: to the dtype of the product, then to
-`dtype`, that of the loss, if it differs.
+`dtype`, that of the loss, if it differs. `rows` is the largest number of rows in a block, if a memory limit sets one.
 """
 
 from __future__ import annotations
@@ -36,27 +36,33 @@ def _cast(x: Any, dtype: Any) -> Any:
     return x if have == dtype else namespace_of(x).astype(x, dtype=dtype, source=have)
 
 
-def _loss_kernel(xp: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None) -> Any:
+def _loss_kernel(
+    xp: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None, rows: int | None = None
+) -> Any:
     flat, numbers = x.reshape(labels.size, x.shape[-1]), labels.reshape(-1)
     losses = np.zeros(numbers.shape, dtype or x.dtype)
-    for i in range(0, len(numbers), BLOCK_ROWS):
-        part = slice(i, i + BLOCK_ROWS)
+    each = min(rows or BLOCK_ROWS, BLOCK_ROWS)
+    for i in range(0, len(numbers), each):
+        part = slice(i, i + each)
         losses[part] = xp.sparse_cross_entropy(_logits(xp, flat[part], w, bias, adjoint, dtype), numbers[part])[0]
     return losses.reshape(labels.shape)
 
 
-def _gradient_kernel(xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None) -> Any:
-    return _both_kernel(xp, g, x, w, labels, *bias, adjoint=adjoint, dtype=dtype)[1:]
+def _gradient_kernel(xp: Any, *arrays: Any, **attrs: Any) -> Any:
+    return _both_kernel(xp, *arrays, **attrs)[1:]
 
 
-def _both_kernel(xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None) -> Any:
+def _both_kernel(
+    xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoint: bool, dtype: Any = None, rows: int | None = None
+) -> Any:
     """The losses, and the cotangents of x, w and perhaps the bias."""
     flat, numbers, scale = x.reshape(labels.size, x.shape[-1]), labels.reshape(-1), g.reshape(-1)
     wide = np.dtype(np.float32) if x.dtype.itemsize == 2 else x.dtype
     losses, dx = np.zeros(numbers.shape, dtype or x.dtype), np.zeros(flat.shape, x.dtype)
     dw, db = np.zeros(w.shape, wide), [np.zeros(b.shape, wide) for b in bias]
-    for i in range(0, len(numbers), BLOCK_ROWS):
-        part = slice(i, i + BLOCK_ROWS)
+    each = min(rows or BLOCK_ROWS, BLOCK_ROWS)
+    for i in range(0, len(numbers), each):
+        part = slice(i, i + each)
         losses[part], slope = xp.sparse_cross_entropy(_logits(xp, flat[part], w, bias, adjoint, dtype), numbers[part])
         dz = (scale[part, None] * slope).astype(x.dtype)
         dx[part] = xp.matmul(dz, w, adjoint_x=False, adjoint_y=not adjoint)
@@ -67,13 +73,13 @@ def _both_kernel(xp: Any, g: Any, x: Any, w: Any, labels: Any, *bias: Any, adjoi
     return (losses.reshape(labels.shape), dx.reshape(x.shape), dw.astype(w.dtype), *[b.astype(x.dtype) for b in db])
 
 
-def _loss_vjp(xp, g, needs, *saved, adjoint, dtype=None):
+def _loss_vjp(xp, g, needs, *saved, **attrs):
     x, w, labels, *bias = saved[: len(needs)]
-    found = xp.projected_cross_entropy_gradient(g, x, w, labels, *bias, adjoint=adjoint, dtype=dtype)
+    found = xp.projected_cross_entropy_gradient(g, x, w, labels, *bias, **attrs)
     return [found[0], found[1], None, *found[2:]]
 
 
-def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype=None):
+def _gradient_vjp(_, cotangents, needs, *saved, adjoint, dtype=None, rows=None):
     """The derivative of <a, dx> + <b, dw> + <c, dbias>.
 
     With u = a w + x b + c, which has the shape of the logits, that sum is <u, g s>, where s, the slope, is the softmax
@@ -127,7 +133,9 @@ def _rows(xp: Any, size: int, batched: list[bool], *arrays: Any) -> tuple[Any, .
     return x, w, labels, flat, numbers, [xp.reshape(b, shape=(size, 1, b.shape[-1])) for b in bias]
 
 
-def _loss_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, adjoint: bool, dtype: Any = None) -> Any:
+def _loss_batch(
+    xp: Any, size: int, batched: list[bool], *arrays: Any, adjoint: bool, dtype: Any = None, rows: int | None = None
+) -> Any:
     _, w, labels, flat, numbers, bias = _rows(xp, size, batched, *arrays)
     loss = xp.sparse_cross_entropy(_logits(xp, flat, w, bias, adjoint, dtype), numbers)[0]
     return xp.reshape(loss, shape=tuple(labels.shape))
@@ -137,7 +145,16 @@ def _gradient_batch(xp: Any, size: int, batched: list[bool], *arrays: Any, **att
     return _both_batch(xp, size, batched, *arrays, **attrs)[1:]
 
 
-def _both_batch(xp: Any, size: int, batched: list[bool], g: Any, *arrays: Any, adjoint: bool, dtype: Any = None) -> Any:
+def _both_batch(
+    xp: Any,
+    size: int,
+    batched: list[bool],
+    g: Any,
+    *arrays: Any,
+    adjoint: bool,
+    dtype: Any = None,
+    rows: int | None = None,
+) -> Any:
     g = broadcast_rows(xp, size, batched[0], g)
     x, w, labels, flat, numbers, bias = _rows(xp, size, batched[1:], *arrays)
     loss, slope = xp.sparse_cross_entropy(_logits(xp, flat, w, bias, adjoint, dtype), numbers)

@@ -367,26 +367,42 @@ def sparse_cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
 
 # -- the cross entropy of a projection, in blocks of rows ------------------------------------------------------------
 def projected_cross_entropy(
-    x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any = None
+    x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any = None, rows: int | None = None
 ) -> Array:
-    return _projected_loss(x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype))
+    return _projected_loss(x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype), rows)
 
 
 def projected_cross_entropy_gradient(
-    g: Array, x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any = None
+    g: Array,
+    x: Array,
+    w: Array,
+    labels: Array,
+    bias: Array = None,
+    *,
+    adjoint: bool,
+    dtype: Any = None,
+    rows: int | None = None,
 ) -> tuple[Array, ...]:
-    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype))[1:]
+    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype), rows)[1:]
 
 
 def projected_cross_entropy_both(
-    g: Array, x: Array, w: Array, labels: Array, bias: Array = None, *, adjoint: bool, dtype: Any = None
+    g: Array,
+    x: Array,
+    w: Array,
+    labels: Array,
+    bias: Array = None,
+    *,
+    adjoint: bool,
+    dtype: Any = None,
+    rows: int | None = None,
 ) -> tuple[Array, ...]:
-    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype))
+    return _projected_gradient(g, x, w, labels, bias, adjoint, np.dtype(dtype or x.dtype), rows)
 
 
-@partial(jax.jit, static_argnums=(4, 5))
-def _projected_loss(x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any) -> Array:
-    rows, count, kept = _in_blocks((x, labels), (1, 0), w.shape[0 if adjoint else 1])
+@partial(jax.jit, static_argnums=(4, 5, 6))
+def _projected_loss(x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any, most: Any) -> Array:
+    rows, count, kept = _in_blocks((x, labels), (1, 0), w.shape[0 if adjoint else 1], most)
 
     def block(_: Any, given: Any) -> tuple[None, Array]:
         x, labels = given
@@ -396,13 +412,13 @@ def _projected_loss(x: Array, w: Array, labels: Array, bias: Array, adjoint: boo
     return losses.reshape(-1)[:kept].reshape(labels.shape)
 
 
-@partial(jax.jit, static_argnums=(5, 6))
+@partial(jax.jit, static_argnums=(5, 6, 7))
 def _projected_gradient(
-    g: Array, x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any = None
+    g: Array, x: Array, w: Array, labels: Array, bias: Array, adjoint: bool, dtype: Any = None, most: int | None = None
 ) -> tuple[Array, ...]:
     """The losses, and the cotangents of x, w and the bias, if any: logits are computed once, a block at a time."""
     wide = sum_dtype(x.dtype)
-    rows, count, kept = _in_blocks((x, labels, g), (1, 0, 0), w.shape[0 if adjoint else 1])
+    rows, count, kept = _in_blocks((x, labels, g), (1, 0, 0), w.shape[0 if adjoint else 1], most)
 
     def block(sums: Any, given: Any) -> tuple[Any, Any]:
         x, labels, g = given
@@ -439,14 +455,16 @@ BLOCK_BYTES = 2**29
 """The approximate number of bytes of logits in a block: enough to occupy the chip."""
 
 
-def _in_blocks(arrays: tuple[Array, ...], inner: Sizes, classes: int) -> tuple[list[Array], int, int]:
-    """Divide arrays of rows, whose last `inner` axes are within a row, into blocks; the numbers of blocks and rows.
+def _in_blocks(arrays: tuple[Array, ...], inner: Sizes, classes: int, most: int | None) -> tuple[list[Array], int, int]:
+    """Divide arrays of rows, whose last `inner` axes are within a row, into blocks, of at most so many rows if a number
+    is given; the numbers of blocks and rows.
 
     The last block is padded with rows of zeros.
     """
     flat = [a.reshape(-1, *a.shape[a.ndim - n :]) for a, n in zip(arrays, inner, strict=True)]
     rows = flat[0].shape[0]
     each = rows_of_block(rows, classes, flat[0].dtype.itemsize)
+    each = each if most is None else max(min(each, most), 1)
     count = -(-max(rows, 1) // each)
     if each * count > rows:
         flat = [jnp.pad(a, [(0, each * count - rows), *[(0, 0)] * (a.ndim - 1)]) for a in flat]

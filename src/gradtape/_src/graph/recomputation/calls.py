@@ -46,6 +46,7 @@ class Division:
         prices = {id(symbol): nbytes_of(symbol) for symbol in given if id(symbol) not in known}
         self.plan: Plan = Program([steps[i] for i in order], len(nodes), sizes, results, prices).plan(limit)
         ordered = [(*nodes, *graph.nodes)[i] for i in order]
+        self._rows = {id(ordered[i].outputs[0]): rows for i, rows in self.plan.rows.items()}
         self.parts = [
             Part([ordered[i] for i in unit.steps], inputs_of(unit, ordered), unit.replaced) for unit in self.plan.units
         ]
@@ -67,7 +68,12 @@ class Division:
             by_id = {id(names[id(value)]): symbol for symbol, value in found}
             made = [_with_outputs(node, by_id) for node in made]
             graph.replace_nodes([*graph.nodes[:place], *made, *graph.nodes[place:]], place)
+        graph.replace_nodes([self._in_blocks(node) for node in graph.nodes], 0)
         backward.collect_residuals()
+
+    def _in_blocks(self, node: Node) -> Node:
+        rows = self._rows.get(id(node.outputs[0])) if node.outputs else None
+        return node if rows is None else node._replace(attrs={**node.attrs, "rows": rows})
 
 
 def _residual_feeds(graph: Graph, primal: Graph) -> list[tuple[Symbolic, Symbolic]]:

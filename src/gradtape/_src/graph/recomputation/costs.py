@@ -10,7 +10,7 @@ import numpy as np
 
 from gradtape._src.arrays.numpy import random
 from gradtape._src.core.primitive import registry
-from gradtape._src.graph.recomputation.plan import CHEAP, FIXED, PRODUCT, REDUCTION, VIEW
+from gradtape._src.graph.recomputation.plan import CHEAP, FIXED, PRODUCT, REDUCTION, VIEW, Block
 from gradtape._src.ops.projection import BLOCK_ROWS
 
 _VIEWS = frozenset({
@@ -62,20 +62,31 @@ def seconds_of(name: str, kind: int, operands: Sequence[Any], outputs: Sequence[
     return seconds
 
 
-def workspace_of(name: str, operands: Sequence[Any], on_processor: bool) -> int:
-    """The bytes that an op needs while it runs, if they exceed its operands and results: logits of a block of rows, and
-    their derivatives.
+def blocks_of(name: str, operands: Sequence[Any], speed: Speed, compiled: bool) -> tuple[Block, ...]:
+    """The sizes of blocks in which an op can run whose operands and results are not all of its memory: logits of a
+    block of rows, and their derivatives. XLA's can be made smaller; NumPy's are, and smaller ones would round
+    differently.
     """
     if not name.startswith("projected_cross_entropy"):
-        return 0
-    x, w = operands[1:3] if name.endswith(("_gradient", "_both")) else operands[:2]
+        return ()
+    labels = next((i for i, x in enumerate(operands) if np.dtype(x.dtype).kind in "iu"), 0)
+    if labels < 2:
+        return ()
+    x, w = operands[labels - 2 : labels]
     classes = max(w.shape, default=1) if w.shape[0] == x.shape[-1] == w.shape[-1] else prod(w.shape) // x.shape[-1]
     rows, itemsize = prod(x.shape[:-1]), int(np.dtype(x.dtype).itemsize)
-    if on_processor:
-        return 2 * min(rows, BLOCK_ROWS) * classes * itemsize
-    from gradtape._src.arrays.xla.neural import rows_of_block
+    row_bytes = 2 * classes * itemsize
+    if not compiled:
+        return (Block(min(rows, BLOCK_ROWS), min(rows, BLOCK_ROWS) * row_bytes, 0.0),)
+    from gradtape._src.arrays.xla.neural import TILE, rows_of_block
 
-    return 2 * rows_of_block(rows, classes, itemsize) * classes * itemsize
+    first = most = rows_of_block(rows, classes, itemsize)
+    found = [Block(first, first * row_bytes, 0.0)]
+    while most > TILE:
+        most = max(most // 2 // TILE, 1) * TILE
+        more = -(-rows // most) - -(-rows // first)  # each block adds to the sums of the weights' cotangents
+        found.append(Block(most, most * row_bytes, more * (8 * prod(w.shape) / speed.nbytes + speed.launch)))
+    return tuple(found)
 
 
 def _operations(name: str, operands: Sequence[Any], outputs: Sequence[Any]) -> float:

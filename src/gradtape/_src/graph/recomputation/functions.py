@@ -45,10 +45,10 @@ def recompute(graph: Graph, boundary: int, results: Iterable[Any], limit: int) -
         made, names = copies([ordered[i] for i in unit.steps], inputs_of(unit, ordered), token, graph)
         by_place.setdefault(id(ordered[unit.place].outputs[0]), []).extend(made)
         renamed.update((value, names[value]) for value in unit.replaced)
-    if plan.units:
+    if plan.units or plan.rows:
         if graph.root.executor == "auto":  # on the processor XLA merges what is computed again with the original
             graph.root.executor = "numpy"
-        rewrite(graph, boundary, by_place, renamed)
+        rewrite(graph, boundary, by_place, renamed, {id(ordered[i].outputs[0]): n for i, n in plan.rows.items()})
     return plan
 
 

@@ -18,10 +18,10 @@ from gradtape._src.graph.recomputation.costs import (
     ACCELERATOR,
     PROCESSOR,
     Speed,
+    blocks_of,
     kind_of,
     nbytes_of,
     seconds_of,
-    workspace_of,
 )
 from gradtape._src.graph.recomputation.plan import Plan, Program, Step, Unit, sunk
 
@@ -45,11 +45,15 @@ def step_of(node: Node, speed: Speed) -> Step:
     is_known = all(is_known_shape(x.shape) for x in (*operands, *node.outputs))
     kind = kind_of(node.name, is_pure(node) and is_known)
     seconds = seconds_of(node.name, kind, operands, node.outputs, speed) if is_known else 1.0
-    workspace = workspace_of(node.name, operands, speed is PROCESSOR) if is_known else 0
+    compiled = speed is ACCELERATOR or any(out.graph.root.executor == "xla" for out in node.outputs[:1])
+    arrays = [a for a in node.args if hasattr(a, "dtype")]
+    blocks = blocks_of(node.name, arrays, speed, compiled) if is_known else ()
+    workspace = blocks[0].workspace if blocks else 0
     if node.name == "scan" and is_known and isinstance(node.attrs["length"], int):
         each, workspace = _of_iteration(node.attrs["body"], speed)
         seconds = each * node.attrs["length"]
-    return Step(tuple([id(a) for a in operands]), tuple([id(out) for out in node.outputs]), seconds, kind, workspace)
+    inputs, outputs = tuple([id(a) for a in operands]), tuple([id(out) for out in node.outputs])
+    return Step(inputs, outputs, seconds, kind, workspace, blocks)
 
 
 def _of_iteration(body: Any, speed: Speed) -> tuple[float, int]:
@@ -128,11 +132,15 @@ def rewrite(
     boundary: int,
     copies_before: dict[int, list[Node]],
     renamed: dict[int, Symbolic],
+    rows: dict[int, int],
 ) -> None:
-    """Insert copies, and let the nodes of the backward pass take them."""
+    """Insert copies, and let the nodes of the backward pass take them. `rows` are the sizes of blocks, by the first
+    output of a node.
+    """
     nodes = graph.nodes[:boundary]
     for node in graph.nodes[boundary:]:
         nodes += copies_before.get(id(node.outputs[0]), ()) if node.outputs else ()
         args = tuple([renamed.get(id(a), a) if type(a) is Symbolic else a for a in node.args])
-        nodes.append(node._replace(args=args))
+        attrs = {**node.attrs, "rows": found} if (found := rows.get(id(node.outputs[0]))) else node.attrs
+        nodes.append(node._replace(args=args, attrs=attrs))
     graph.replace_nodes(nodes, boundary)

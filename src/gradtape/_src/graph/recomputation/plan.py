@@ -30,9 +30,19 @@ COUNTS = (4, 8, 16, 32, 64, 128)
 """Into how many segments a forward pass is divided, to compare the plans."""
 
 
+class Block(NamedTuple):
+    """A size of the blocks of rows that a step computes: rows, the bytes that it takes beside operands and results, and
+    the estimated seconds that it takes longer than in the largest blocks.
+    """
+
+    rows: int
+    workspace: int
+    seconds: float
+
+
 class Step(NamedTuple):
-    """A call of a program: numbers of values, the estimated seconds, the kind, and the bytes that it takes beside
-    operands and results while it runs.
+    """A call of a program: numbers of values, the estimated seconds, the kind, the bytes that it takes beside operands
+    and results while it runs, and the blocks in which it can run, the largest first.
     """
 
     inputs: tuple[int, ...]
@@ -40,6 +50,7 @@ class Step(NamedTuple):
     seconds: float
     kind: int
     workspace: int = 0
+    blocks: tuple[Block, ...] = ()
 
 
 class Unit(NamedTuple):
@@ -61,11 +72,12 @@ class Interval(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A way to treat a segment."""
+    """A way to treat a segment, or to run one step: `rows` is the step, and the rows of its blocks."""
 
     unit: Unit | None
     intervals: tuple[Interval, ...]
     seconds: float
+    rows: tuple[int, int] | None = None
 
 
 @dataclass
@@ -77,6 +89,8 @@ class Plan:
     peak: int
     seconds: float = 0.0
     units: list[Unit] = field(default_factory=list)
+    rows: dict[int, int] = field(default_factory=dict)
+    """The rows of the blocks that some steps are computed in, because larger ones do not fit."""
     saved: int = 0
     """Bytes that the backward pass has from the forward pass."""
     iterations: int = 0
@@ -199,6 +213,17 @@ class Program:
                 found.append(Choice(unit, tuple(self._effect(unit)), unit.seconds))
         return found
 
+    def _block_choices(self) -> list[list[Choice]]:
+        """The sizes of blocks of the steps of the backward pass; the first one is the largest."""
+        return [
+            [
+                Choice(None, (Interval(i, i + 1, b.workspace - step.workspace),), b.seconds, (i, b.rows))
+                for b in step.blocks
+            ]
+            for i, step in enumerate(self.steps)
+            if i >= self.boundary and len(step.blocks) > 1
+        ]
+
     def _may_drop(self, root: int) -> bool:
         return self.steps[self.maker[root]].kind != FIXED and self.last[root] < len(self.steps)
 
@@ -320,7 +345,7 @@ class Program:
         """The cheapest plan whose predicted peak is within the limit; if there is none, that with the lowest peak."""
         unlimited = int(self.profile.max(initial=0))
         best = Plan(limit, unlimited, unlimited, saved=self.saved)
-        if unlimited <= limit or not self.crossing:
+        if unlimited <= limit or not (self.crossing or self._block_choices()):
             return best
         for count in COUNTS:
             if count > max(4, len(self.crossing)):
@@ -332,7 +357,7 @@ class Program:
 
     def _greedy(self, segments: Sequence[tuple[int, int]], limit: int) -> Plan:
         """Raise the level of one segment after the other."""
-        choices = [self.choices(start, end) for start, end in segments]
+        choices = [*[self.choices(start, end) for start, end in segments], *self._block_choices()]
         chosen = [0] * len(choices)
         profile = self.profile.copy()
         while (peak := int(profile.max(initial=0))) > limit:
@@ -358,7 +383,8 @@ class Program:
         kept = {root for root in {*self.crossing, *extended} if root in self.maker and root not in dropped}
         saved = sum(self.sizes.get(root, 0) for root in kept)
         unlimited = int(self.profile.max(initial=0))
-        return Plan(limit, unlimited, peak, sum(c.seconds for c in found), units, saved)
+        rows = {choice.rows[0]: choice.rows[1] for choice in found if choice.rows is not None and choice.seconds}
+        return Plan(limit, unlimited, peak, sum(c.seconds for c in found), units, rows, saved)
 
 
 def rank(plan: Plan) -> tuple[float, float]:

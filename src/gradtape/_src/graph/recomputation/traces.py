@@ -10,7 +10,7 @@ from typing import Any
 from gradtape._src.arrays.lazy.calls import Kind, Spec, kind_of as kind_of_call, kinds
 from gradtape._src.arrays.lazy.trace import Lazy, LazyTrace, current_trace, new_result
 from gradtape._src.arrays.refusals import refusals
-from gradtape._src.graph.recomputation.costs import ACCELERATOR, PROCESSOR, Speed, kind_of, seconds_of, workspace_of
+from gradtape._src.graph.recomputation.costs import ACCELERATOR, PROCESSOR, Speed, blocks_of, kind_of, seconds_of
 from gradtape._src.graph.recomputation.plan import Plan, Program, Step, sunk
 
 Code = tuple[int, ...]
@@ -62,7 +62,7 @@ def _planned(
     order = sunk(steps, first)
     plan = Program([steps[i] for i in order], first, sizes, wanted).plan(limit)
     ordered = [codes[places[i]] for i in order]
-    return plan, _rewritten(plan, ordered, codes, first, boundary) if plan.units else []
+    return plan, _rewritten(plan, ordered, codes, first, boundary) if plan.units or plan.rows else []
 
 
 def _rewritten(plan: Plan, ordered: Sequence[Code], codes: Sequence[Code], first: int, boundary: int) -> list[Code]:
@@ -97,11 +97,18 @@ def _rewritten(plan: Plan, ordered: Sequence[Code], codes: Sequence[Code], first
             names.update(zip(outputs, copies, strict=True))
             fresh += len(outputs)
         renamed.update((number, names[number]) for number in unit.replaced)
+    kinds_in_blocks = {ordered[i][-1]: _in_blocks(_kind(ordered[i]), rows) for i, rows in plan.rows.items()}
     added: list[Code] = []
     for code in codes[boundary:]:
         added += before.get(code[-1], ())
-        added.append((code[0], *[renamed.get(n, n) for n in _inputs(code)], *_outputs(code)))
+        kind = kinds_in_blocks.get(code[-1], code[0])
+        added.append((kind, *[renamed.get(n, n) for n in _inputs(code)], *_outputs(code)))
     return added
+
+
+def _in_blocks(kind: Kind, rows: int) -> int:
+    """The number of the kind of a call that computes blocks of so many rows."""
+    return kind_of_call(kind.name, kind.operands, {**kind.attrs, "rows": rows}, kind.outputs[0].device).number
 
 
 def _insert(trace: LazyTrace, boundary: int, added: Sequence[Code]) -> None:
@@ -144,7 +151,8 @@ def _step(code: Code, speed: Speed) -> Step:
     operands = [spec for spec in kind.operands if type(spec) is Spec]
     number = kind_of(kind.name, kind.name not in refusals)
     seconds = seconds_of(kind.name, number, operands, kind.outputs, speed)
-    return Step(_inputs(code), _outputs(code), seconds, number, workspace_of(kind.name, operands, speed is PROCESSOR))
+    blocks = blocks_of(kind.name, operands, speed, compiled=True)
+    return Step(_inputs(code), _outputs(code), seconds, number, blocks[0].workspace if blocks else 0, blocks)
 
 
 def _needed(codes: Sequence[Code], wanted: set[int]) -> list[int]:
