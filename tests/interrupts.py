@@ -62,7 +62,8 @@ class _Tracer:
         if event == "call":
             if not frame.f_code.co_filename.startswith(self.files):
                 return None
-            frame.f_trace_lines, frame.f_trace_opcodes = False, True
+            # A frame that has no trace function yet gives its first instructions without events from Python 3.12 on.
+            frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes = self, False, True
             return self._place(frame)
         if event == "opcode" and frame.f_code.co_code[frame.f_lasti] in _NOTICING:
             return self._place(frame)
