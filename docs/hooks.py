@@ -31,6 +31,9 @@ PAGES = {
 
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+_PREFORMATTED = re.compile(r"(<pre\b.*?</pre>)", re.DOTALL)
+_NAME = re.compile(r"(?<=<code>)[^<]{12,}(?=</code>)|(?<=-name\">)tf\.[^<]+")
+_BREAK = re.compile(r"(?<=\w[._/=,(])(?=[\w&])|(?<=[a-z])(?=[A-Z])")
 
 
 def _origin(src_uri: str) -> str:
@@ -116,3 +119,10 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
         return match[0] if target is None else f'href="{target.url_relative_to(page.file)}{match[2] or ""}"'
 
     return re.sub(r'href="([^":#]+\.md)(#[^"]*)?"', resolve, html)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Let long names break after a dot or an underscore, and before a capital: never in the middle of a word."""
+    parts = _PREFORMATTED.split(output)
+    parts[::2] = [_NAME.sub(lambda name: _BREAK.sub("<wbr>", name[0]), part) for part in parts[::2]]
+    return "".join(parts)
