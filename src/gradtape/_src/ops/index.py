@@ -27,7 +27,7 @@ Axes = tuple[int, ...]
 
 
 def _take_dx(g, indices, x_shape, xp, axis, batch_dims):
-    """Rows looked up along the first axis give a sparse cotangent; other lookups scatter into zeros."""
+    """A lookup along the first axis has a sparse cotangent; other lookups scatter into zeros."""
     count = math.prod(indices.shape)
     if axis == 0 and not batch_dims:
         values = xp.reshape(g, shape=(count, *x_shape[1:]))
@@ -57,7 +57,7 @@ def _reshape_indices(indices: Any, shape: Axes) -> Any:
 
 
 def _offsets(indices: Any, rows: int, per_row: int, size: int) -> Any:
-    """Indices into each of `rows` blocks of `size`, as indices into all of them together."""
+    """Convert indices into each of `rows` blocks of `size` to indices into the concatenated blocks."""
     dtype = numpy_dtype(indices)
     flat = _reshape_indices(indices, (rows, per_row))
     first = _reshape_indices(positions(rows, dtype) * number(size, dtype), (rows, 1))
@@ -92,7 +92,7 @@ def _add_rows_batch(xp, size, batched, values, indices, *, shape):
     if batched[1]:
         return None
     axes = range(len(shape) + 1)
-    swap = (1, 0, *axes[2:])  # rows first, the batch behind them: one scatter for all
+    swap = (1, 0, *axes[2:])  # with the batch as the last axis, one scatter is enough
     scattered = xp.add_rows(xp.transpose(values, perm=swap), indices, shape=(shape[0], size, *shape[1:]))
     return xp.transpose(scattered, perm=swap)
 
@@ -166,7 +166,7 @@ scatter_nd = primitive(
 
 
 def put_nd_batch(name: str) -> Any:
-    """The batch rule of a scatter into x: the number of the row is one more coordinate, in front of the others."""
+    """Batch rule of a scatter into x: the row index becomes one more, leading coordinate."""
 
     def rule(xp: Any, size: int, batched: list[bool], x: Any, updates: Any, indices: Any) -> Any:
         x, updates, indices = (
@@ -190,7 +190,7 @@ def _replace_structure(call: OpCall) -> Any:
 
 
 def put_structure(call: OpCall) -> Any:
-    """The sets of a scatter into x that keeps the numbers of x, or combines them with the updates."""
+    """Index sets of a scatter into x that keeps the elements of x or combines them with the updates."""
     indices = call.saved("indices")
     if indices is None:
         return dense(call)
@@ -258,7 +258,7 @@ put_along_axis = primitive(
 
 # -- lookups with TensorFlow's checks --------------------------------------------------------------------------------
 def checked_indices(indices: Any, size: int, op: str = "GatherV2") -> Any:
-    """Indices that all lie in [0, size), or TensorFlow's error naming the first that does not."""
+    """Return indices that all lie in [0, size), or raise TensorFlow's error for the first that does not."""
     if indices.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got {indices.dtype}")
     return verify(WITHIN, indices, size=size, op=op)
@@ -274,7 +274,7 @@ def _not_within(indices: Any, size: int, op: str, word: str = "indices", range_:
 
 
 def inside(interval: Interval, size: int, **_: Any) -> bool:
-    """Whether integers in an interval lie in [0, size)."""
+    """Return whether integers in an interval lie in [0, size)."""
     return interval[0] >= 0 and interval[1] < size
 
 
@@ -292,17 +292,17 @@ SEGMENTS = Rule(lambda xp, ids, size, op: ids >= size, _no_segment, lambda inter
 
 
 def first_place(bad: Any) -> tuple[int, ...]:
-    """Where the first true element is."""
+    """Return the position of the first true element."""
     return tuple(int(i) for i in np.argwhere(bad)[0])
 
 
 def spot(at: tuple[int, ...]) -> str:
-    """A place in TensorFlow's words: [1,2]; of a scalar nothing."""
+    """Format a position as TensorFlow does: [1,2]; nothing for a scalar."""
     return f"[{','.join(map(str, at))}]" if at else ""
 
 
 def checked_coordinates(indices: Any, shape: Axes, op: str = "ScatterNd", batch_dims: int = 0) -> Any:
-    """Coordinates (last axis) that are all inside the shape, behind its `batch_dims` leading axes."""
+    """Return coordinates (last axis), all of which must lie inside the shape after its `batch_dims` leading axes."""
     depth = indices.shape[-1]
     if depth > len(shape) - batch_dims:
         raise errors.invalid_argument(
@@ -331,11 +331,11 @@ def _all_inside(interval: Interval, shape: Axes, **_: Any) -> bool:
 
 
 COORDINATES = Rule(_beyond, _not_coordinates, _all_inside)
-"""All coordinates lie inside of a shape."""
+"""All coordinates lie inside a shape."""
 
 
 def checked_take(x: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Any:
-    """`take` after the check of its indices, which do not matter where there is nothing to take."""
+    """Check the indices, unless there is nothing to take, then call `take`."""
     shape = x.array.shape
     if 0 in (*shape[:axis], *shape[axis + 1 :]):
         nothing = array.getitem(x, index=(slice(0, 0),))
@@ -350,11 +350,11 @@ _NOTHING_TO_TAKE = Rule(
         f"Requested more than 0 entries, but params is empty.  Params shape: {errors.brackets(shape)}", "GatherNd"
     ),
 )
-"""Always refused, when it runs: a loop over an empty tensor does not."""
+"""Always an error when it runs; a loop over an empty tensor never runs it."""
 
 
 def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
-    """`gather_nd` after the check of its coordinates."""
+    """Check the coordinates, then call `gather_nd`."""
     shape, wanted = x.array.shape, indices.array.shape
     if not shape:
         raise errors.invalid_argument("params must be at least a vector", "GatherNd")
@@ -366,7 +366,7 @@ def checked_gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
 
 
 def static_shape(shape: Any) -> Axes:
-    """A shape that was given as a tensor."""
+    """Return the static value of a shape that was passed as a tensor."""
     if not is_known(shape):
         sizes = getattr(shape.array, "extents", None)
         if sizes is not None:
@@ -376,7 +376,7 @@ def static_shape(shape: Any) -> Axes:
 
 
 def _dense_slices(slices: Any) -> Any:
-    """IndexedSlices as a tensor: rows at equal indices added up."""
+    """Convert IndexedSlices to a tensor; rows with equal indices are added up."""
     if slices.dense_shape is None:
         raise ValueError(
             f"Tensor conversion requested for IndexedSlices for argument `value` without dense_shape: {slices}"

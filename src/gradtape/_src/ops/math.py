@@ -1,6 +1,6 @@
 """Elementwise primitives. Read each line as mathematics: the differential of the function, where g is dx (or dy).
 
-At kinks and ties the lines say what TensorFlow does there.
+At kinks and ties, the formulas give the subgradients that TensorFlow uses.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SMOOTH_TRUTH = "Compute with probabilities in place of truth values: a * b for `
 
 
 def zero(g: Any, xp: Any) -> Any:
-    """0, also where g is infinite or NaN."""
+    """0, even where g is infinite or NaN."""
     return xp.multiply_no_nan(g, 0)
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
-# Words are joined.
+# Strings are concatenated.
 add = binary(
     "add", lambda g: g, lambda g: g, tf_name="AddV2", kinds="fciuO", hinted=True,
     names=("add", "math.add"), doc="Compute x + y, elementwise.", example=("tf.add([1.0, 2.0], 0.5)", "[1.5 2.5]"),
@@ -92,7 +92,7 @@ reciprocal = unary(
 
 
 def _squared_difference_dx(g: Any, x: Any, y: Any, xp: Any) -> Any:
-    """2 g (x - y). Of complex numbers it is |x - y|², whose derivative has the conjugate."""
+    """2 g (x - y). For complex numbers the function is |x - y|², whose derivative contains the conjugate."""
     part = g + g
     part *= xp.conj(x - y) if xp.is_complex(g) else x - y
     return part
@@ -170,7 +170,7 @@ expm1 = unary(
 
 
 def _log_dx(g, x, xp):
-    """g / x; the reciprocal is the one whose own derivative is 0 where g is 0 (of complex numbers it is no better)."""
+    """g / x; the derivative of this reciprocal is 0 where g is 0 (for complex numbers this makes no difference)."""
     return g / x if xp.is_complex(g) else g * xp.reciprocal(x)
 
 
@@ -187,7 +187,7 @@ log1p = unary(
 
 
 def _sqrt_dx(g, out, xp):
-    """g / (2 sqrt(x)); of real numbers 0 where g is 0, even at 0."""
+    """g / (2 sqrt(x)); for real numbers 0 where g is 0, even at x = 0."""
     return 0.5 * g / out if xp.is_complex(g) else xp.multiply_no_nan(0.5 / out, g)
 
 
@@ -228,7 +228,7 @@ tan = unary(
 
 
 def _arcsin_dx(g, x, xp):
-    """g / sqrt(1 - x²). On the branch cut the zero of the imaginary part decides: TensorFlow squares the conjugate."""
+    """g / sqrt(1 - x²). On the branch cut the sign of a zero counts: TensorFlow squares the conjugate."""
     if xp.is_complex(g):
         return g * xp.conj(xp.reciprocal(xp.sqrt(1 - xp.square(xp.conj(x)))))
     return g * xp.reciprocal(xp.sqrt(1 - xp.square(x)))

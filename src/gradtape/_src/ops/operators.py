@@ -45,7 +45,7 @@ def _divide_operator(x: Any, y: Any) -> Any:
         try:
             return _divide(x, y)
         except (errors.InvalidArgumentError, TypeError, ValueError):
-            pass  # the general way says what TensorFlow says
+            pass  # the general path raises TensorFlow's error
     if defers(y, "__rtruediv__"):
         return NotImplemented
     return _quotient(*(hinted_operands(x, y) if has_dtype(x) else operands(x, y)))
@@ -95,10 +95,10 @@ def _integer_checked(function: Binary, x: Any, y: Any, op: str) -> Tensor:
 
 
 def no_zeros(x: Tensor, y: Tensor, op: str) -> Tensor:
-    """The divisor of x, which must not be zero where integers are divided (if there are any)."""
+    """Return the divisor of x, in which integers must not be zero (unless the result is empty)."""
     if not x.dtype.is_integer or 0 in x.array.shape:
         return y
-    if op.startswith("Truncate"):  # of shapes that do not fit TensorFlow says so first, with another class
+    if op.startswith("Truncate"):  # TensorFlow reports incompatible shapes first, with another class
         try:
             broadcast_shapes(x.array.shape, y.array.shape)
         except ValueError:
@@ -111,7 +111,7 @@ def _is_zero(xp: Any, y: Any, **_: Any) -> Any:
 
 
 def _division_by_zero(y: Any, op: str) -> Exception:
-    if op.startswith("Truncate"):  # TensorFlow's words for it
+    if op.startswith("Truncate"):  # TensorFlow's term
         sentence = "Unexpected error in binary operator (only integer div and mod should have errors)"
         return errors.InternalError(None, None, f"{sentence}: Integer division by zero [Op:{op}]")
     return errors.invalid_argument("Integer division by zero", op)
@@ -125,7 +125,7 @@ _NO_ZEROS = Rule(_is_zero, _division_by_zero, _has_no_zero)
 
 
 def without_kernel(x: Tensor, op: str) -> Tensor:
-    """Refuse the dtype of x. A function with such an op can be traced, as in TensorFlow, and fails when it runs."""
+    """Reject the dtype of x. As in TensorFlow, a function with such an op can be traced and fails when it runs."""
     if current_graph() is None:
         raise errors.no_kernel(op, x.dtype)
     return checked(_NO_KERNEL, x, op=op)
@@ -173,7 +173,7 @@ def power(x: Operand, y: Operand, name: str | None = None) -> Tensor:
 
 
 def _method(function: Operator, name: str) -> Operator:
-    """A function of two operands as an operator: it leaves the work to a foreign operand that has its own."""
+    """Make an operator of a function of two operands; it defers to a foreign operand that implements its own."""
     reflected = f"__r{name}__"
 
     def method(x: Any, y: Any) -> Any:
@@ -203,7 +203,7 @@ def _comparison(function: Operator) -> Operator:
 
 
 def _equality(function: Operator, otherwise: bool) -> Operator:
-    """== and !=: with None a Python bool, with a shape that does not broadcast one scalar, else elementwise."""
+    """== and !=: elementwise, except a Python bool for None and one scalar for shapes that do not broadcast."""
 
     def method(x: Any, y: Any) -> Any:
         if y is None:
@@ -229,7 +229,7 @@ def _iterate(x: Any) -> Iterator[Any]:
 
 
 def reflected(function: Operator) -> Operator:
-    """The operator with its operands the other way round."""
+    """Return the operator with its operands swapped."""
 
     def method(self: Any, other: Any) -> Any:
         return function(other, self)
@@ -259,7 +259,7 @@ COMPARISON: dict[str, Operator] = {
 
 
 def attach(kind: type) -> None:
-    """Give a class all of a tensor's operators."""
+    """Add all operators of tensors to a class."""
     for name, function in BINARY.items():
         setattr(kind, f"__{name}__", function)
         setattr(kind, f"__r{name}__", reflected(function))
@@ -278,7 +278,7 @@ def attach(kind: type) -> None:
         setattr(kind, f"__{name}__", function)
     # Names of Python 2, which libraries that wrap tensors look up in the class.
     kind.__div__, kind.__rdiv__ = _old_divide, reflected(_old_divide)  # type: ignore[attr-defined]
-    if kind is Tensor:  # variables do not have it, in TensorFlow neither
+    if kind is Tensor:  # variables do not have it, as in TensorFlow
         kind.OVERLOADABLE_OPERATORS = OVERLOADABLE  # type: ignore[attr-defined]
 
 
@@ -291,13 +291,13 @@ OVERLOADABLE = frozenset(
 
 
 def _old_divide(x: Any, y: Any) -> Any:
-    """Division as in Python 2: of integers the largest integer below the quotient."""
+    """Division as in Python 2: integers are rounded down."""
     dtype = (x if isinstance(getattr(x, "dtype", None), DType) else y).dtype
     return BINARY["floordiv" if dtype.is_integer else "truediv"](x, y)
 
 
 def read_operands(kind: type) -> None:
-    """Let the operators that a class of variables inherits start from what its own `value()` returns."""
+    """Make the operators that a class of variables inherits use what its own `value()` returns."""
     for name in OVERLOADABLE - {"__eq__", "__ne__", "__getitem__"}:
         if name not in vars(kind):
             setattr(kind, name, _of_value(getattr(kind, name)))
@@ -311,13 +311,13 @@ def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def extend(kind: type, members: dict[str, Any]) -> None:
-    """Give a class of tensors more methods and properties."""
+    """Add methods and properties to a class of tensors."""
     for name, member in members.items():
         setattr(kind, name, member)
 
 
 def promote_operands(kind: type, promote: Callable[[Any, Any], tuple[Any, Any]]) -> None:
-    """Let the operators of a class bring operands to one dtype first."""
+    """Make the operators of a class promote their operands to a common dtype."""
     compared = {"eq": _equality(math.equal, False), "ne": _equality(math.not_equal, True)}
     for name, function in (BINARY | COMPARISON | compared).items():
         promoting = _promoting(function, promote)

@@ -18,17 +18,17 @@ from gradtape._src.arrays.shared.frames import Array, Kernel, ratio
 
 _SQRT_HALF = sqrt(0.5)
 _FLOAT32 = np.dtype(np.float32)
-_TAIL_ENDS = 15.0  # the density is 0 in float32 from there on
+_TAIL_ENDS = 15.0  # beyond, the density is 0 in float32
 
 
 def _odd(function: Kernel) -> Kernel:
-    """f(-x) = -f(x), from f on positive numbers."""
+    """Extend f from positive numbers to an odd function."""
     return lambda x: np.copysign(function(np.absolute(x)), x)
 
 
 # -- the error function and the normal distribution ------------------------------------------------------------------
 def _exp_minus_square(x: Array) -> Array:
-    """exp(-x²) to full precision: x² is split, because its rounding error would be blown up by the exponential."""
+    """exp(-x²) to full precision: x² is split, because the exponential would amplify its rounding error."""
     high = np.rint(x * 16) / 16
     return np.exp(-high * high) * np.exp((high - x) * (high + x))
 
@@ -50,7 +50,7 @@ def _erfcx(x: Array) -> Array:
 
 
 def _erfc_high(x: Array) -> Array:
-    x = np.minimum(x, 28.0)  # it is 0 from there on
+    x = np.minimum(x, 28.0)  # beyond, it is 0
     return _exp_minus_square(x) * _erfcx(x)
 
 
@@ -85,7 +85,7 @@ def erfc(x: Array) -> Array:
 
 
 def _erfcinv_tail(y: Array) -> Array:
-    """The x whose erfc is y, for 0 <= y <= 0.25."""
+    """Return the x whose erfc is y, for 0 <= y <= 0.25."""
     r = np.sqrt(-np.log(y))
     return piecewise(
         r,
@@ -125,7 +125,7 @@ def erfcinv(x: Array) -> Array:
 
 @in_float64
 def ndtri(x: Array) -> Array:
-    """The normal distribution's quantile."""
+    """Quantile function of the normal distribution."""
     return sqrt(2) * piecewise(
         x,
         [
@@ -155,11 +155,11 @@ def _ndtr_64(x: Array) -> Array:
 
 
 def _ndtr_parts_32(x: Array) -> tuple[Array, Array]:
-    """The normal distribution function and its density in float32, exact in the left tail too.
+    """Normal distribution function and density in float32, accurate in the left tail, too.
 
-    The tail is the density times a ratio, which leads with the same power of x as its denominator has less one.
+    The tail is the density times a ratio whose numerator has one degree less than its denominator.
     """
-    if not x.ndim:  # NumPy gives scalars for arrays without axes
+    if not x.ndim:  # NumPy returns scalars for 0-d arrays
         result, density = _ndtr_parts_32(np.reshape(x, 1))
         return result.reshape(()), density.reshape(())
     size = np.absolute(x)
@@ -172,14 +172,14 @@ def _ndtr_parts_32(x: Array) -> tuple[Array, Array]:
     np.exp(density, out=density)  # exp2 takes half as long, but its scale is a second rounding, which tails show
     density *= 1 / sqrt(2 * pi)
     tail *= density
-    # 1 - tail for positive x, tail for negative: |1 - tail| and |0 - tail|, without choices, which cost more.
+    # 1 - tail for positive x, tail for negative: |1 - tail| and |0 - tail|, without branches, which cost more.
     result = np.greater_equal(x, 0).astype(np.float32)
     result -= tail
     return np.absolute(result, out=result), density
 
 
 def _monic(x: Array, coefficients: Sequence[float]) -> Array:
-    """A polynomial, lowest power first, without its highest power, whose coefficient is 1."""
+    """Evaluate a monic polynomial, lowest power first, without the leading 1."""
     result = x + coefficients[-1]
     for c in coefficients[-2::-1]:
         result *= x
@@ -233,7 +233,7 @@ def gelu_and_slope(x: Array) -> tuple[Array, Array]:
 
 @at_least_float32
 def gelu_tanh(x: Array) -> Array:
-    """gelu by a formula with tanh."""
+    """gelu, by its tanh approximation."""
     scale, cubic = GELU_TANH
     inner = x * x
     inner *= cubic
@@ -268,5 +268,5 @@ def gelu_tanh_slope(x: Array) -> Array:
 def truncate_divide(x: Array, y: Array) -> Array:
     if x.dtype.kind not in "iu":
         return np.trunc(np.divide(x, y))
-    quotient = np.floor_divide(x, y)  # no floating point on the way: int64 does not fit
+    quotient = np.floor_divide(x, y)  # without floating point: int64 does not fit
     return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)

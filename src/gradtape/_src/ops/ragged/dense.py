@@ -1,4 +1,4 @@
-"""Ragged tensors from and to dense ones: where the elements of rows stand in a tensor of one size."""
+"""Conversion between ragged and dense tensors: the positions of elements of rows in a dense tensor."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Divided = tuple[Tensor, list[RowPartition]]
 
 
 def take(values: Tensor, where: ndarray) -> Tensor:
-    """Rows of a tensor, by their numbers."""
+    """Return rows of a tensor by index."""
     rows: Tensor = index.take(values, wrap(np.ascontiguousarray(where)), axis=0, batch_dims=0)
     return rows
 
 
 def divided(x: Tensor, lengths: Any, padding: Any, ragged_rank: int, dtype: np.dtype[Any]) -> Divided:
-    """The rows of a tensor, of some lengths or without their padding."""
+    """Divide a tensor into rows of given lengths, or without their padding."""
     sizes = tuple(x.array.shape)
     if len(sizes) < 2:
         raise ValueError(
@@ -51,7 +51,7 @@ def divided(x: Tensor, lengths: Any, padding: Any, ragged_rank: int, dtype: np.d
 
 
 def _first_elements(lengths: Any, rows: int, size: int, dtype: np.dtype[Any]) -> tuple[RowPartition, ndarray]:
-    """The partition into the first elements of rows of one size, and where these elements stand."""
+    """Return the partition of the first elements of rows of equal size, and the positions of these elements."""
     counts = lengths if isinstance(lengths, ndarray) else partitions.numbers(lengths, "lengths")
     if counts.shape != (rows,):
         raise ValueError(f"Shapes {(rows, size)} and {(len(counts), size)} are incompatible: each row needs a length.")
@@ -60,7 +60,7 @@ def _first_elements(lengths: Any, rows: int, size: int, dtype: np.dtype[Any]) ->
 
 
 def _unpadded_lengths(x: Tensor, padding: Any, ragged_rank: int) -> ndarray:
-    """The number of elements of each row up to the last one that is not padding."""
+    """Return the length of each row up to its last element that is not padding."""
     value = convert(padding, x.dtype)
     inner = tuple(x.array.shape[ragged_rank + 1 :])
     if tuple(value.array.shape) != inner:
@@ -76,7 +76,7 @@ def _unpadded_lengths(x: Tensor, padding: Any, ragged_rank: int) -> ndarray:
 
 
 def divided_by_nested_lengths(x: Tensor, lengths: Sequence[Any], dtype: np.dtype[Any]) -> Divided:
-    """The rows of a tensor: lengths of rows, of rows within these, and so on."""
+    """Divide a tensor into nested rows, given the lengths at each level."""
     found = []
     for i, one in enumerate(lengths):
         sizes = tuple(x.array.shape)
@@ -89,7 +89,7 @@ def divided_by_nested_lengths(x: Tensor, lengths: Sequence[Any], dtype: np.dtype
 
 
 def dense_shape(need: tuple[int, ...], shape: Any) -> tuple[int, ...]:
-    """The shape of the dense tensor, with what the rows need in the place of None."""
+    """Return the shape of the dense tensor; None becomes the size that the rows need."""
     if shape is None:
         return need
     given = as_shape(partitions.known(shape).tolist() if isinstance(shape, Tensor) else shape)
@@ -106,7 +106,7 @@ def dense_shape(need: tuple[int, ...], shape: Any) -> tuple[int, ...]:
 
 
 def default_of(flat: Tensor, default_value: Any) -> Tensor:
-    """What stands behind the end of rows."""
+    """Return the padding value."""
     if default_value is None:
         return operand(np.array(b"" if flat.dtype.name == "string" else 0, flat.array.dtype))
     default = convert(default_value, None if isinstance(default_value, Tensor) else flat.dtype)
@@ -127,7 +127,7 @@ def default_of(flat: Tensor, default_value: Any) -> Tensor:
 
 
 def dense_positions(found: Sequence[RowPartition], sizes: tuple[int, ...]) -> tuple[ndarray, ndarray | None]:
-    """Where the flat values stand in a dense tensor, and which of them have a place there (None: all)."""
+    """Return the positions of the flat values in a dense tensor, and which of them fit into it (None: all)."""
     where = np.arange(found[0].count)
     fits, cut = where < sizes[0], sizes[0] < found[0].count
     for partition, size in zip(found, sizes[1:], strict=True):

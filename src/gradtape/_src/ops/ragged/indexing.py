@@ -40,7 +40,7 @@ def get_item(x: RaggedTensor, key: Any) -> Any:
 
 
 def _without_ellipsis(keys: list[Any], rank: int) -> list[Any]:
-    """The index with `:` in the place of the first `...`, and nothing in that of the others."""
+    """Replace the first `...` of an index by `:` and remove the others."""
     used = sum(key is not None and key is not Ellipsis for key in keys)
     at = next(i for i, key in enumerate(keys) if key is Ellipsis)
     after = [key for key in keys[at + 1 :] if key is not Ellipsis]
@@ -48,7 +48,7 @@ def _without_ellipsis(keys: list[Any], rank: int) -> list[Any]:
 
 
 def _outer(x: Any, keys: list[Any]) -> Any:
-    """An index that begins with the first dimension."""
+    """Apply an index that begins with the first dimension."""
     if not keys:
         return x
     if type(x) is not RaggedTensor:
@@ -64,14 +64,14 @@ def _outer(x: Any, keys: list[Any]) -> Any:
 
 
 def _one_row(x: Any, dtype: Any) -> Any:
-    """x as the only row of a new dimension."""
+    """Add a leading dimension of which x is the only row."""
     if type(x) is RaggedTensor:
         return _new(x, partitions.uniform_rows(count_of(x), 1, dtype))
     return array.reshape(x, shape=(1, *x.array.shape))
 
 
 def _inner(x: Any, keys: list[Any]) -> Any:
-    """An index that begins with the second dimension; the first one stays."""
+    """Apply an index that begins with the second dimension and keeps the first."""
     if not keys:
         return x
     if type(x) is not RaggedTensor:
@@ -89,7 +89,7 @@ def _inner(x: Any, keys: list[Any]) -> Any:
 
 
 def _window(values: Any, start: int, stop: int) -> Any:
-    """The values from one position to another."""
+    """Return the values between two positions."""
     if type(values) is not RaggedTensor:
         return values[start:stop]
     first, last = values._partition.splits[start], values._partition.splits[stop]
@@ -109,7 +109,7 @@ def _row_number(key: Any, count: int) -> int:
 
 
 def _integer(key: Any) -> int:
-    """An index as an int, with a tensor's errors for what is none."""
+    """Convert an index to an int; raise the errors of tensors if it is not one."""
     (row,) = basic_index(slice(key, None), (0,))
     start: int = row.start
     return start
@@ -127,7 +127,7 @@ def _slice_rows(x: RaggedTensor, key: slice) -> RaggedTensor:
 
 
 def _checked(key: slice) -> slice:
-    """A slice with Python ints for what is a tensor or NumPy's integer."""
+    """Convert tensors and NumPy integers in a slice to ints."""
     if {type(key.start), type(key.stop), type(key.step)} <= _PLAIN and key.step != 0:
         return key
     (part,) = basic_index(key, (0,))
@@ -136,7 +136,7 @@ def _checked(key: slice) -> slice:
 
 
 def _slice_columns(x: RaggedTensor, key: slice) -> RaggedTensor:
-    """A slice of every row."""
+    """Slice every row."""
     if key.start is None and key.stop is None and key.step is None:
         return x
     partition, starts, step = _columns(x._partition, _checked(key))
@@ -147,7 +147,7 @@ def _slice_columns(x: RaggedTensor, key: slice) -> RaggedTensor:
 
 
 def _columns(partition: RowPartition, part: slice) -> tuple[RowPartition, ndarray, int]:
-    """The partition after a slice of every row, where each row begins in the values, and the step."""
+    """Return the partition after slicing every row, the position of each row's first value, and the step."""
     step, lengths = 1 if part.step is None else part.step, partition.lengths
     low, high = (0, lengths) if step > 0 else (-1, lengths - 1)
 
@@ -167,7 +167,7 @@ def _columns(partition: RowPartition, part: slice) -> tuple[RowPartition, ndarra
 
 
 def _column(x: RaggedTensor, key: Any) -> Any:
-    """One element of every row: only where all rows have one length."""
+    """Return one element of every row; all rows must have the same length."""
     place, length = _integer(key), x._partition.uniform
     if length is None:
         raise ValueError(

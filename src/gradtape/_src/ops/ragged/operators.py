@@ -24,7 +24,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 # -- broadcasting ----------------------------------------------------------------------------------------------------
 class _Operand(NamedTuple):
-    """An operand while it is broadcast: its partitions from the second axis on, and its flat values."""
+    """An operand during broadcasting: its partitions from the second axis on, and its flat values."""
 
     rows: int
     partitions: list[RowPartition]
@@ -32,7 +32,7 @@ class _Operand(NamedTuple):
 
 
 def partition_dtype(operands: Sequence[Any]) -> Any:
-    """The dtype that the row splits of all ragged operands have."""
+    """Return the dtype of the row splits of all ragged operands."""
     found = {x._partition.dtype for x in operands if type(x) is RaggedTensor}
     if len(found) > 1:
         raise ValueError(
@@ -43,13 +43,13 @@ def partition_dtype(operands: Sequence[Any]) -> Any:
 
 
 def elementwise(call: Callable[..., Any], *operands: Any, **kwargs: Any) -> Any:
-    """An elementwise op on ragged and other operands, which broadcast to one shape."""
+    """Apply an elementwise op to ragged and other operands, broadcast to one shape."""
     flats, found = broadcast(*operands)
     return from_partitions(call(*flats, **kwargs), found)
 
 
 def broadcast(*operands: Any) -> tuple[list[Any], list[RowPartition]]:
-    """The flat values of operands in one shape, and its partitions. Scalars stay as they are."""
+    """Broadcast operands; return their flat values and the common partitions. Scalars are not expanded."""
     first = next(x for x in operands if type(x) is RaggedTensor)
     operands = tuple([_repeated_column(x, first) if type(x) is Tensor else x for x in operands])
     if all(_fits(x, first) for x in operands):
@@ -58,9 +58,9 @@ def broadcast(*operands: Any) -> tuple[list[Any], list[RowPartition]]:
 
 
 def _repeated_column(x: Tensor, first: RaggedTensor) -> Any:
-    """A column beside the rows of a matrix: each of its numbers for all elements of its row. Others as they are.
+    """Repeat a column operand over the elements of each row; return other operands unchanged.
 
-    What follows does this for every shape, with several passes more (benchmark: softmax of ragged rows).
+    The general code below handles every shape, but takes several more passes (benchmark: softmax of ragged rows).
     """
     partition = first._partition
     if x.array.shape != (partition.count, 1) or type(first._values) is RaggedTensor or partition.uniform is not None:
@@ -72,7 +72,7 @@ def _repeated_column(x: Tensor, first: RaggedTensor) -> Any:
 
 
 def _fits(x: Any, first: RaggedTensor) -> bool:
-    """Whether the flat values can be combined as they are: x is a scalar or has the same rows."""
+    """Return whether the flat values can be combined directly: x is a scalar or has the same rows."""
     if type(x) is RaggedTensor:
         if x._partition.dtype != first._partition.dtype:
             partition_dtype((x, first))
@@ -92,7 +92,7 @@ def _as_operand(x: Any, first: RaggedTensor) -> Any:
 
 
 def _broadcast_rows(operands: Sequence[Any], dtype: Any) -> tuple[list[Any], list[RowPartition]]:
-    """Operands of which not all have the same rows: their values are gathered into the rows of the result."""
+    """Broadcast operands with different rows: gather their values into the rows of the result."""
     ranks = [len(x.shape) for x in operands]
     rank = max(ranks)
     ragged = max(rank - n + x.ragged_rank for x, n in zip(operands, ranks, strict=True) if type(x) is RaggedTensor)
@@ -108,7 +108,7 @@ def _broadcast_rows(operands: Sequence[Any], dtype: Any) -> tuple[list[Any], lis
 
 
 def _aligned(x: Any, rank: int, ragged: int, dtype: Any) -> _Operand:
-    """An operand with `rank` axes, of which the first `ragged` after the outermost one are partitions."""
+    """Convert an operand to `rank` axes, of which the first `ragged` after the outermost one are partitions."""
     missing = rank - len(x.shape)
     found = x._partitions if type(x) is RaggedTensor else []
     flat = x.flat_values if type(x) is RaggedTensor else x
@@ -125,7 +125,7 @@ def _aligned(x: Any, rank: int, ragged: int, dtype: Any) -> _Operand:
 
 
 def _grown(have: int, count: int) -> ndarray:
-    """The row of an operand for each row of the result."""
+    """Return the row of an operand for each row of the result."""
     if have == count:
         return np.arange(count)
     if have != 1:
@@ -136,7 +136,7 @@ def _grown(have: int, count: int) -> ndarray:
 def _broadcast_level(
     level: Sequence[RowPartition], rows: list[ndarray], dtype: Any
 ) -> tuple[RowPartition, list[ndarray]]:
-    """One axis of the result, and where the elements of each operand stand in it."""
+    """Broadcast one axis; return its partition and the positions of the elements of each operand."""
     lengths = [partition.lengths[row] for partition, row in zip(level, rows, strict=True)]
     widens = [partition.uniform == 1 for partition in level]
     fixed = [i for i, one in enumerate(widens) if not one] or [0]
@@ -150,14 +150,14 @@ def _broadcast_level(
     for partition, row, one in zip(level, rows, widens, strict=True):
         starts = np.repeat(partition.starts[row], target)
         where.append(starts if one else starts + new.offsets)
-    for partition in level:  # an operand's own partition, if it is that of the result: what it has computed is kept
+    for partition in level:  # reuse an operand's partition if it equals that of the result: it caches what it computed
         if partition.uniform == new.uniform and partition.matches(new):
             return partition, where
     return new, where
 
 
 def _placed(flat: Tensor, rows: ndarray) -> Tensor:
-    """The values of an operand where the result has them."""
+    """Gather the values of an operand at the positions of the result."""
     count = flat.array.shape[0]
     if len(rows) == count and (rows == np.arange(count)).all():
         return flat
@@ -174,11 +174,11 @@ def _incompatible(received: str) -> Exception:
 
 # -- the table of ops ------------------------------------------------------------------------------------------------
 table: dict[str, Callable[..., Any]] = {}
-"""What an op, by its name, does with ragged arguments. It gets the dense call first, then the arguments."""
+"""Implementations for ragged arguments by op name. Each is called with the dense implementation and the arguments."""
 
 
 def register(*names: str) -> Callable[[_F], _F]:
-    """Enter a function in the table, under the names of the ops that it computes."""
+    """Register a function under the names of the ops that it implements."""
 
     def enter(function: _F) -> _F:
         table.update(dict.fromkeys(names, function))
@@ -188,7 +188,7 @@ def register(*names: str) -> Callable[[_F], _F]:
 
 
 def call_on_ragged(name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An op of which one argument is ragged; primitives that compute elementwise need no entry in the table."""
+    """Call an op that has a ragged argument; elementwise primitives need no entry in the table."""
     if name in table:
         return table[name](call, *args, **kwargs)
     if name in registry and registry[name].elementwise:
@@ -218,7 +218,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def constant(value: Any, beside: Tensor) -> Tensor:
-    """A plain number or text in the dtype of the values beside it."""
+    """Convert a number or string to the dtype of the other operand's values."""
     return constant_operand(operand(value, beside.dtype).array)
 
 
@@ -239,7 +239,7 @@ def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def attach(kind: type) -> None:
-    """Give the class of ragged tensors the operators that TensorFlow's have."""
+    """Add TensorFlow's operators to the class of ragged tensors."""
     for name, function in operators.BINARY.items():
         if name != "matmul":
             setattr(kind, f"__{name}__", kept_in_graph(name)(_binary(function)))

@@ -1,6 +1,6 @@
 """Row partitions: how the values of a ragged tensor are divided into rows.
 
-A partition is known by its row splits, the position where each row starts and, last, the number of values. The other
+A partition is defined by its row splits: the position where each row starts, then the number of values. The other
 encodings (lengths, row numbers, starts, limits) are computed from it when they are first needed. All are NumPy arrays:
 the shapes of results depend on them.
 """
@@ -74,22 +74,22 @@ class RowPartition:
 
     @cached_property
     def row_splits(self) -> Tensor:
-        """The splits as a tensor, always the same one: tapes may watch it."""
+        """The splits as a tensor; always the same object, because tapes may watch it."""
         return wrap(self.splits.copy())
 
     def matches(self, other: RowPartition) -> bool:
-        """Whether the rows are the same."""
+        """Return whether the rows are the same."""
         return self is other or self.splits is other.splits or np.array_equal(self.splits, other.splits)
 
     def astype(self, dtype: np.dtype[Any]) -> RowPartition:
         return self if self.dtype == dtype else RowPartition(self.splits.astype(dtype), self.uniform)
 
     def positions_from(self, starts: ndarray) -> ndarray:
-        """The positions of the values of rows with these lengths that start elsewhere."""
+        """Return the positions of the values of rows of these lengths that start at other positions."""
         return np.repeat(starts - self.starts, self.lengths) + np.arange(self.size, dtype=self.dtype)
 
     def window(self, start: int, stop: int) -> RowPartition:
-        """The rows from one to another."""
+        """Return a range of rows."""
         splits = self.splits[start : stop + 1]
         return RowPartition(splits - splits[0], self.uniform)
 
@@ -118,7 +118,7 @@ class UniformPartition(RowPartition):
 
 
 class SymbolicPartition(RowPartition):
-    """A partition whose row splits are values of a graph. What needs their numbers runs where the program does."""
+    """A partition whose row splits are symbolic; what needs their values runs with the program."""
 
     def __init__(self, row_splits: Tensor, uniform: int | None = None) -> None:
         self._tensor, self.uniform = row_splits, uniform
@@ -145,7 +145,7 @@ class SymbolicPartition(RowPartition):
 
 
 def of_lengths(lengths: ndarray, uniform: int | None = None) -> RowPartition:
-    """The partition with these row lengths."""
+    """Return the partition with these row lengths."""
     splits = np.zeros(len(lengths) + 1, lengths.dtype)
     np.cumsum(lengths, out=splits[1:])
     partition = RowPartition(splits, uniform)
@@ -154,7 +154,7 @@ def of_lengths(lengths: ndarray, uniform: int | None = None) -> RowPartition:
 
 
 def uniform_rows(length: int, count: int, dtype: Any = np.int64) -> RowPartition:
-    """Rows of one length.
+    """Return rows of equal length.
 
     >>> uniform_rows(2, 3).splits.tolist()
     [0, 2, 4, 6]
@@ -172,7 +172,7 @@ def dtype_of(dtype: Any) -> np.dtype[Any]:
 
 # -- from arguments, checked -----------------------------------------------------------------------------------------
 def numbers(value: Any, name: str, rank: int = 1) -> ndarray:
-    """An argument that describes rows, as integers whose values are known."""
+    """Convert an argument that describes rows to an array of integers."""
     tensor = convert(value, dtype_hint=None if isinstance(value, ndarray) else "int64")
     if len(tensor.array.shape) != rank:
         raise ValueError(f"Shape {tensor.shape} must have rank {rank}. It is that of `{name}`.")
@@ -182,7 +182,7 @@ def numbers(value: Any, name: str, rank: int = 1) -> ndarray:
 
 
 def known(tensor: Tensor) -> ndarray:
-    """The numbers of a tensor that decides about rows."""
+    """Return the concrete values of a tensor that defines rows."""
     if not is_known(tensor):
         raise unknown_shape("tf.RaggedTensor", "Create ragged tensors outside functions with jit_compile=True.")
     return np.asarray(tensor.array)

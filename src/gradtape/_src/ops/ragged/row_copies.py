@@ -1,4 +1,4 @@
-"""Copies of whole rows, for values that no tape can see: a copy of bytes for each row, not a lookup per element."""
+"""Copies of whole rows, for values that no tape records: one copy of bytes per row instead of a lookup per element."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gradtape._src.core.observe import are_kernels_wrapped
 from gradtape._src.tensor import Tensor
 
 _BLOCK = 1 << 17
-"""So many bytes are read before they are written: they stay in the cache."""
+"""Number of bytes that are read before they are written, so that they stay in the cache."""
 _FEW = 64
-"""Up to so many long rows are copied one by one."""
+"""Up to this many long rows are copied one by one."""
 
 
 def is_plain(values: Any, kinds: str = "fiucb") -> bool:
-    """Whether values are numbers in memory that nothing observes: no tape, and no wrapper of kernels."""
+    """Return whether values are plain arrays and no tape or kernel wrapper observes them."""
     if type(values) is not Tensor or active_stack() is not None or are_kernels_wrapped():
         return False
     array = values.array
@@ -27,10 +27,10 @@ def is_plain(values: Any, kinds: str = "fiucb") -> bool:
 
 
 def copied_rows(source: ndarray, starts: ndarray, lengths: ndarray) -> ndarray:
-    """Rows of an array one behind the other: row i begins at `starts[i]` and has `lengths[i]` elements.
+    """Concatenate rows of an array: row i begins at `starts[i]` and has `lengths[i]` elements.
 
-    Rows are written in pieces of one width. The last piece of a row brings elements that are not the row's, over the
-    first piece of the rows behind it. So the first pieces of all rows are written last, in order.
+    Rows are written in pieces of equal width. The last piece of a row overwrites the first piece of the next row with
+    elements that do not belong there, so the first pieces of all rows are written last, in order.
 
     >>> copied_rows(np.arange(10), np.array([7, 0]), np.array([2, 3])).tolist()
     [7, 8, 0, 1, 2]
@@ -41,7 +41,7 @@ def copied_rows(source: ndarray, starts: ndarray, lengths: ndarray) -> ndarray:
     if not total or 0 in inner:
         return np.empty((total, *inner), dtype)
     longest = int(lengths.max())
-    width = min(longest, 3 * total // (2 * len(lengths)) + 1, len(source))  # near the mean: little is written twice
+    width = min(longest, 3 * total // (2 * len(lengths)) + 1, len(source))  # near the mean: little is rewritten
     result = np.empty((total + width, *inner), dtype)
     size = result.nbytes // len(result)
     rows, places, source = _windows(result, width, size), ends - lengths, np.ascontiguousarray(source)
@@ -62,7 +62,7 @@ def copied_rows(source: ndarray, starts: ndarray, lengths: ndarray) -> ndarray:
 
 
 def _later_pieces(long: ndarray, lengths: ndarray, width: int) -> tuple[ndarray, ndarray]:
-    """The rows that have more than one piece, once for each further piece, and where in the row it begins."""
+    """Return the row index of every piece after the first of its row, and its offset in the row."""
     pieces = (lengths - 1) // width
     which = np.repeat(long, pieces)
     number = np.arange(1, len(which) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
@@ -70,12 +70,12 @@ def _later_pieces(long: ndarray, lengths: ndarray, width: int) -> tuple[ndarray,
 
 
 def _windows(array: ndarray, width: int, size: int) -> ndarray:
-    """From every element on, `width` elements of `size` bytes each as one item."""
+    """View the array as overlapping items of `width` elements of `size` bytes, one starting at each element."""
     return np.ndarray((len(array) - width + 1,), f"V{width * size}", array, strides=(size,))
 
 
 def _reader(source: ndarray, width: int, size: int, starts: ndarray) -> Callable[[ndarray], ndarray]:
-    """What reads `width` elements from each of these positions on; the last ones may reach behind the end."""
+    """Return a reader of `width` elements at each of these positions; the last ones may extend past the end."""
     whole, last = _windows(source, width, size), len(source) - width
     if int(starts.max()) <= last:
         return whole.__getitem__

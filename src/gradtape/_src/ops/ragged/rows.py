@@ -14,13 +14,13 @@ from gradtape._src.tensor import Tensor, uids
 
 
 class RaggedRow(Tensor):
-    """A row of a ragged tensor: a tensor like any other, but rows of different lengths form a batch."""
+    """A row of a ragged tensor: a tensor, except that rows of different lengths can be batched."""
 
     __slots__ = ()
 
 
 def rows_of_ragged(x: RaggedTensor) -> list[Any]:
-    """The rows of a ragged tensor, which remember what they are."""
+    """Return the rows of a ragged tensor, as RaggedRows where they are tensors."""
     return [_marked(row) if isinstance(row, Tensor) else row for row in x]
 
 
@@ -31,7 +31,7 @@ def _marked(row: Tensor) -> RaggedRow:
 
 
 def stacked(rows: Sequence[Any], ragged_rank: int = 1, row_splits_dtype: Any = np.int64) -> RaggedTensor:
-    """Tensors and ragged tensors of one rank along a new first axis, with so many ragged dimensions."""
+    """Stack (ragged) tensors of equal rank along a new first axis, with a given number of ragged dimensions."""
     depth = max(ragged_rank, *[row.ragged_rank + 1 if isinstance(row, RaggedTensor) else 1 for row in rows])
     values = _joined(rows, depth - 1, row_splits_dtype)
     counts = np.array([count_of(row) for row in rows], row_splits_dtype)
@@ -40,7 +40,7 @@ def stacked(rows: Sequence[Any], ragged_rank: int = 1, row_splits_dtype: Any = n
 
 
 def _joined(rows: Sequence[Any], depth: int, dtype: Any) -> Any:
-    """Tensors one behind the other, each with `depth` ragged dimensions."""
+    """Concatenate tensors with `depth` ragged dimensions each."""
     if not depth:
         return rows[0] if len(rows) == 1 else array.concatenate(*rows, axis=0)
     ragged = [

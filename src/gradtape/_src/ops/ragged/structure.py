@@ -1,4 +1,4 @@
-"""Ragged tensors as arguments of ops, and as structures: taken apart into tensors and put together again."""
+"""Ragged tensors as arguments of ops and as structures: flattened into tensors and rebuilt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _refuse(value: RaggedTensor) -> NoReturn:
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:
-    """Put together from flat values and row splits, as it was taken apart; also of what stands for tensors."""
+    """Rebuild a ragged tensor from its flat values and row splits, which may also be placeholders for tensors."""
     flat, *splits = parts
     if not isinstance(flat, Tensor) or not all(isinstance(one, Tensor) for one in splits):
         return RaggedParts(flat, splits)
@@ -32,7 +32,7 @@ def _rebuilt(like: Any, parts: list[Any]) -> Any:
 
 
 def _partition_like(old: RowPartition | None, splits: Tensor) -> RowPartition:
-    """The partition of row splits: an old one if they are its own, which keeps what it has computed."""
+    """Return the partition of row splits; reuse an existing one that has the same splits, with what it has cached."""
     if old is not None and splits is old.row_splits:
         return old
     if not is_known(splits):
@@ -43,7 +43,7 @@ def _partition_like(old: RowPartition | None, splits: Tensor) -> RowPartition:
 
 
 class RaggedParts:
-    """What stands in the place of a ragged tensor whose parts are no tensors, such as specifications."""
+    """Placeholder for a ragged tensor whose parts are not tensors, such as specifications."""
 
     def __init__(self, flat_values: Any, nested_row_splits: list[Any]) -> None:
         self.flat_values, self.nested_row_splits = flat_values, nested_row_splits
@@ -57,7 +57,7 @@ defers_to.add(RaggedTensor)
 
 
 def _sizes(r: RaggedTensor) -> nest.Sizes:
-    """Calls of one trace have as many rows, of any lengths."""
+    """Calls of one trace have the same number of rows, of any lengths."""
     inner = [(0,)] * (r.ragged_rank - 1)
     return nest.Sizes(((0,), (), *inner), tuple([partition.uniform for partition in r._partitions]))
 
@@ -67,7 +67,7 @@ nest.register_composite(RaggedParts, lambda p: (p.flat_values, *p.nested_row_spl
 
 
 def _example(parts: list[Any], places: list[int]) -> list[Any]:
-    """Row splits that fit: all values in the last row."""
+    """Return valid row splits: all values in the last row."""
     flat, *nested = parts
     if 0 in places and len(nested) not in places:  # as many values as the known rows have
         flat = wrap(np.resize(flat.array, (int(nested[-1].array[-1]), *flat.array.shape[1:])))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
 
 Values = Any
-"""The values of a ragged tensor: a tensor, or a ragged tensor where rows consist of rows."""
+"""The values of a ragged tensor: a tensor, or a ragged tensor if there are several ragged dimensions."""
 
 
 class RaggedTensor:
@@ -458,7 +458,7 @@ class RaggedTensor:
         return self.with_values(new_values)
 
     def _with_flat(self, flat: Any) -> RaggedTensor:
-        """Other innermost values, of which the number is known to fit."""
+        """Replace the innermost values; their number is known to match."""
         inner = self._values
         return _new(inner._with_flat(flat) if type(inner) is RaggedTensor else flat, self._partition)
 
@@ -597,14 +597,14 @@ class RaggedTensor:
 
 # -- parts -----------------------------------------------------------------------------------------------------------
 def _new(values: Values, partition: RowPartition) -> RaggedTensor:
-    """A ragged tensor of values and a partition that fit."""
+    """Create a ragged tensor from values and a matching partition."""
     tensor: RaggedTensor = object.__new__(RaggedTensor)
     tensor._values, tensor._partition = values, partition
     return tensor
 
 
 def _joined(values: Values, partition: RowPartition, given: Any = None) -> RaggedTensor:
-    """A ragged tensor, whose partitions have one dtype: plain values take that of the partition inside."""
+    """Create a ragged tensor whose partitions have one dtype."""
     if type(values) is RaggedTensor and values._partition.dtype != partition.dtype:
         if not isinstance(given, (Tensor, ndarray)):
             return _new(values, partition.astype(values._partition.dtype))
@@ -616,7 +616,7 @@ def _joined(values: Values, partition: RowPartition, given: Any = None) -> Ragge
 
 
 def _checked(values: Any, partition: RowPartition, validate: bool, given: Any) -> RaggedTensor:
-    """A ragged tensor, whose partition has as many values as there are."""
+    """Create a ragged tensor after checking the number of values."""
     rows = _as_values(values)
     if validate and partition.size != count_of(rows):
         raise errors.refused_value(
@@ -649,7 +649,7 @@ def _nested(make: Callable[..., Any], flat_values: Any, nested: Any, name: str, 
 
 
 def from_partitions(flat: Any, found: Sequence[RowPartition]) -> Any:
-    """Flat values divided by partitions, the outermost first; the values alone where there are none."""
+    """Divide flat values by partitions, outermost first; without partitions, return the values."""
     result = flat
     for partition in reversed(found):
         result = _new(result, partition)
@@ -657,12 +657,12 @@ def from_partitions(flat: Any, found: Sequence[RowPartition]) -> Any:
 
 
 def count_of(values: Values) -> int:
-    """The size of the first dimension."""
+    """Return the size of the first dimension."""
     return values._partition.count if type(values) is RaggedTensor else int(values.array.shape[0])
 
 
 def rank_of(values: Values) -> int:
-    """The number of dimensions, without making a shape."""
+    """Return the number of dimensions without creating a shape."""
     outer = 0
     while type(values) is RaggedTensor:
         values, outer = values._values, outer + 1
@@ -670,7 +670,7 @@ def rank_of(values: Values) -> int:
 
 
 def axis_of(axis: Any, rank: int, name: str = "axis") -> int:
-    """An axis as a non-negative int."""
+    """Normalize an axis to a non-negative int."""
     place = int(axis)
     if not -rank <= place < rank:
         raise ValueError(f"{name}={place} out of bounds: expected {-rank}<={name}<{rank}")
@@ -678,7 +678,7 @@ def axis_of(axis: Any, rank: int, name: str = "axis") -> int:
 
 
 def take_rows(values: Values, where: ndarray) -> Values:
-    """Rows of a tensor or ragged tensor, by their numbers."""
+    """Return rows of a tensor or ragged tensor by index."""
     if type(values) is not RaggedTensor:
         return take(values, where)
     partition = values._partition
@@ -687,14 +687,14 @@ def take_rows(values: Values, where: ndarray) -> Values:
 
 
 def take_ranges(values: Values, starts: ndarray, rows: RowPartition) -> Values:
-    """The values of rows that start at these positions, and have the lengths of the rows of a partition."""
+    """Return the values of rows that start at these positions and have the lengths of a partition."""
     if is_plain(values):
         return wrap(copied_rows(values.array, starts, rows.lengths))
     return take_rows(values, rows.positions_from(starts))
 
 
 def merge_dims(x: Any, outer: int, inner: int) -> Any:
-    """Dimensions from one to another as one, of a tensor or ragged tensor."""
+    """Merge a range of dimensions of a tensor or ragged tensor."""
     if outer == inner:
         return x
     if type(x) is not RaggedTensor:
@@ -706,7 +706,7 @@ def merge_dims(x: Any, outer: int, inner: int) -> Any:
 
 
 def _merged_rows(x: RaggedTensor, inner: int) -> Any:
-    """Dimension 1 and the following ones, up to `inner`, as one."""
+    """Merge dimensions 1 to `inner`."""
     values = x._values
     if type(values) is not RaggedTensor:
         each = int(np.prod(values.array.shape[1:inner]))
@@ -721,7 +721,7 @@ def _merged_rows(x: RaggedTensor, inner: int) -> Any:
 
 # -- text and pickles ------------------------------------------------------------------------------------------------
 def _text(value: Any) -> str:
-    """NumPy's text of an array of rows, with commas."""
+    """Format an array of rows like NumPy, with commas."""
     if not isinstance(value, ndarray):
         return str(value)
     if not value.size:
