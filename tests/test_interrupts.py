@@ -6,8 +6,10 @@ See interrupts.py for how a signal is made to arrive at every place, one after t
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import importlib.util
+import itertools
 import os
 import re
 import signal
@@ -630,6 +632,58 @@ def test_no_try_begins_with_an_endless_loop():
         and isinstance(node.body[0].test, ast.Constant)
     ]
     assert found == []
+
+
+def unprotected_jumps(code):
+    """The lines of jumps back to the start of a loop that are outside of a block that the loop is in.
+
+    From Python 3.12 on, the compiler leaves conditional ones out of the exception table: of a comprehension with a
+    condition, and of a loop whose body ends with an `if`. What a handler raises there passes by `__exit__` and
+    `finally`. A loop in a function of its own has no such block.
+    """
+    instructions, entries = list(dis.get_instructions(code)), dis.Bytecode(code).exception_entries
+    for jump in instructions:
+        if jump.opname == "JUMP_BACKWARD" and jump.positions.lineno:  # that of `yield from` has no line
+            start, end = (_restores(instructions, entries, offset) for offset in (jump.argval, jump.offset))
+            if start and not end:
+                yield jump.positions.lineno
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            yield from unprotected_jumps(constant)
+
+
+def _restores(instructions, entries, offset):
+    """Whether an exception at this place leads to an `__exit__`, a `finally` or an `except BaseException`."""
+    handler = next((entry.target for entry in entries if entry.start <= offset < entry.end), None)
+    if handler is None:
+        return False
+    first, second, *rest = [i for i in instructions if i.offset >= handler]
+    if (
+        first.opname != "PUSH_EXC_INFO" or second.opname == "CALL_INTRINSIC_1"
+    ):  # the end of a comprehension or generator
+        return _restores(instructions, entries, handler)
+    before_raising = itertools.takewhile(lambda i: i.opname != "RERAISE", (second, *rest))
+    matching = [i.opname for i in before_raising if i.opname in ("WITH_EXCEPT_START", "CHECK_EXC_MATCH")]
+    return matching[:1] != ["CHECK_EXC_MATCH"] or second.argval == "BaseException"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no exception tables")
+def test_loops_are_inside_of_their_blocks():
+    package = Path(interrupts.__file__).parent
+    found = [
+        f"{path.relative_to(package)}:{line}"
+        for path in package.rglob("*.py")
+        if path.parent.name != "cli"  # a signal ends a command
+        for line in unprotected_jumps(compile(path.read_bytes(), path, "exec"))
+    ]
+    assert found == []
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="older compilers cover every jump")
+def test_a_loop_outside_of_its_block_is_found():
+    code = "with block:\n    found = [x for x in xs if x]\n    for x in xs:\n        if x:\n            f(x)\n"
+    assert list(unprotected_jumps(compile(code, "here", "exec"))) == [2, 4]
+    assert list(unprotected_jumps(compile("with block:\n    for x in xs:\n        f(x)\n", "here", "exec"))) == []
 
 
 def test_apart_runs_where_no_handler_does():

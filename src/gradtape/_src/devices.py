@@ -10,17 +10,19 @@ This is a layer below tensors: it moves them with the primitive `transfer`, whic
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
 import sys
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
-from gradtape._src import errors, forks, processes
+from gradtape._src import errors, forks, processes, threads
 from gradtape._src.call_sites import logger
 from gradtape._src.calls import calls
 from gradtape._src.interrupts import graph_traced, setting
@@ -83,6 +85,11 @@ def require_jax(what: str) -> None:
         raise ImportError(f"{what} needs JAX, which is not installed: {errors.install('xla')}", name="jax")
 
 
+def _search(find: Callable[[], list[Any]]) -> list[Any]:
+    """Call JAX, which takes a lock: Python 3.14 leaves it locked if a signal arrives on this thread just then."""
+    return threads.apart(find) if sys.version_info >= (3, 14) else find()
+
+
 def jax_devices(kind: str, everywhere: bool = False) -> list[Any]:
     """JAX's devices of one kind, of this process or of all; none without JAX. Initializes JAX."""
     if kind not in _BACKENDS or not has_jax():
@@ -91,7 +98,9 @@ def jax_devices(kind: str, everywhere: bool = False) -> list[Any]:
     import jax
 
     try:
-        return list((jax.devices if everywhere else jax.local_devices)(backend=_BACKENDS[kind]))
+        return list(
+            _search(functools.partial(jax.devices if everywhere else jax.local_devices, backend=_BACKENDS[kind]))
+        )
     except RuntimeError:  # raised if there is none
         return []
 

@@ -47,11 +47,9 @@ def explain_cell(shell: Any, line: str, cell: str) -> Any:
 def _recorded(shell: Any, cell: str, watched: list[str]) -> GradientTape | None:
     """Run a cell on a tape; None if it raised an error, which the shell has shown."""
     tape = GradientTape(persistent=True, lines=True)
+    tensors = [value for value in map(shell.user_ns.get, watched) if isinstance(value, Tensor)]
     with tape:
-        for name in watched:
-            value = shell.user_ns.get(name)
-            if isinstance(value, Tensor):
-                tape.watch(value)
+        tape.watch(tensors)
         result = _run(shell, cell)
     if not result.success:
         return None

@@ -98,10 +98,14 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> ndarray:
     with _lock:
         block = _take(size + 64)
         _blocks.append(block)
-        while sum(b.nbytes for b in _blocks) > KEPT:
-            del _blocks[0]
+        _drop_oldest()
     start = -block.ctypes.data % 64  # aligned, so that a compiled program can use it without a copy
     return block[start : start + size].view(dtype).reshape(shape)
+
+
+def _drop_oldest() -> None:
+    while sum(b.nbytes for b in _blocks) > KEPT:
+        del _blocks[0]
 
 
 class LazyArray(NamedTuple):

@@ -209,7 +209,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
                 with Tape() as tape:
                     # A new tensor for every argument: one that is passed twice has two gradients.
                     own = nest.map_structure(_copied, args)
-                    tape.watch([t for t in nest.flatten(own) if isinstance(t, Tensor)])
+                    tape.watch([*filter(_is_tensor, nest.flatten(own))])
                     return tape, own, f(*own, **kwargs)
 
             def grad(*upstream: Any, variables: Any = ()) -> Any:
@@ -231,6 +231,10 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         return once(*args)
 
     return Bind(recompute_grad, f, recomputed)
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor)
 
 
 def _copied(leaf: Any) -> Any:

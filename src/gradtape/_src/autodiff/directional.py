@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,14 +59,19 @@ def jvp(tape: Tape, target: Any, sources: Any, tangents: Any, policy: Unconnecte
     targets = [only_tensor("target", t) for t in nest.flatten(target)]
     directions = [direction(s, t) for s, t in zip(flat, nest.flatten(tangents), strict=True)]
     with tape._gradient_call("jvp") as traced, float_errors_ignored(), dimensions_shown():
-        start: dict[int, Any] = {}
-        for source, tangent in zip(flat, directions, strict=True):
-            if is_differentiable(array_of(source)):
-                t = tangent if traced else tangent.array
-                start[source.uid] = start[source.uid] + t if source.uid in start else t
-        carried = forward_pass(recording, start, traced)
+        carried = forward_pass(recording, by_uid(flat, directions, traced), traced)
     results = [or_zeros(carried.get(t.uid), (), t, policy) for t in targets]
     return nest.pack_sequence_as(target, results)
+
+
+def by_uid(sources: Sequence[Any], tangents: Sequence[Any], traced: bool) -> dict[int, Any]:
+    """The tangents of differentiable sources by uid; those of a source that occurs twice are added up."""
+    found: dict[int, Any] = {}
+    for source, tangent in zip(sources, tangents, strict=True):
+        if is_differentiable(array_of(source)):
+            t = tangent if traced else tangent.array
+            found[source.uid] = found[source.uid] + t if source.uid in found else t
+    return found
 
 
 def direction(source: Any, tangent: Any) -> Any:

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
 
 
+def _present(blocks: list[Any]) -> list[Any]:
+    return [rows for rows in blocks if rows is not None]
+
+
 def _columns(shape: tuple[int, ...], start: int, stop: int, dtype: Any) -> Any:
     """One-hot rows for a batch [stop - start, *shape]: row k - start is one at element k of all axes but the first."""
     rest = shape[1:]
@@ -200,7 +204,7 @@ def batch_jacobian(
             start_at = {target.uid: seed} if is_differentiable(value) else {}
             cotangents = tape._backward(recording, start_at, [source], traced, last=stop == spans[-1][1])
             blocks.append(rows_of(cotangents.get(source.uid), seed))
-        found = [rows for rows in blocks if rows is not None]
+        found = _present(blocks)
         if not found:  # TensorFlow returns zeros here for both policies
             kind = array_of(source).dtype if policy is UnconnectedGradients.ZERO else value.dtype
             return wrap(namespace_of(value).zeros((*shape, *x_shape[1:]), kind))

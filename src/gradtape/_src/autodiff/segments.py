@@ -191,15 +191,26 @@ def run(steps: Sequence[Step], wanted: Collection[int], read: Callable[[int], An
     with use_recorders(()), float_errors_ignored():
         for i, (op, operands, attrs, outputs, dtype) in enumerate(steps):
             given = [u if type(u) is not int else made[u] if u in made else read(u) for u in operands]
-            for uid, result in zip(outputs, _results(op, given, attrs, dtype), strict=True):
-                if uid in wanted:
-                    found[uid] = result
-                if last_use.get(uid, -1) > i:
-                    made[uid] = result
-            for uid in operands:
-                if type(uid) is int and last_use[uid] == i:
-                    made.pop(uid, None)
+            made.update(zip(outputs, _results(op, given, attrs, dtype), strict=True))
+            _settle(made, found, wanted, [*operands, *outputs], last_use, i)
     return found
+
+
+def _settle(
+    made: dict[int, Any],
+    found: dict[int, Any],
+    wanted: Collection[int],
+    uids: Sequence[Any],
+    last_use: dict[int, int],
+    step: int,
+) -> None:
+    """Keep the wanted arrays, and release those that no step after this one reads."""
+    for uid in uids:
+        if type(uid) is int and uid in made:
+            if uid in wanted:
+                found[uid] = made[uid]
+            if last_use.get(uid, -1) <= step:
+                del made[uid]
 
 
 def _results(op: Op, given: list[Any], attrs: dict[str, Any], dtype: Any) -> Sequence[Any]:

@@ -12,7 +12,7 @@ from gradtape._src import nest
 from gradtape._src.arrays import namespace_of
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.autodiff.arguments import UnconnectedGradients, array_of
-from gradtape._src.autodiff.directional import direction
+from gradtape._src.autodiff.directional import by_uid, direction
 from gradtape._src.autodiff.rows import chunks, next_level, only_tensor, or_zeros, row_bytes
 from gradtape._src.conversion import wrap
 from gradtape._src.core.expansion import expand
@@ -43,12 +43,7 @@ def taylor(tape: Tape, target: Any, sources: Any, order: int, directions: Any, p
         given = nest.flatten(directions)
     steps = [direction(s, d) for s, d in zip(flat, given, strict=True)]
     with tape._gradient_call("taylor") as traced, float_errors_ignored(), dimensions_shown():
-        start: dict[int, Any] = {}
-        for source, step in zip(flat, steps, strict=True):
-            if is_differentiable(array_of(source)):
-                t = step if traced else step.array
-                start[source.uid] = start[source.uid] + t if source.uid in start else t
-        found = _expanded(recording, _lines(flat, start), targets, order, traced)
+        found = _expanded(recording, _lines(flat, by_uid(flat, steps, traced)), targets, order, traced)
         results = [_derivatives(found.get(t.uid), t, order, policy) for t in targets]
     return nest.pack_sequence_as(target, results) if nest.is_nested(target) else results[0]
 
@@ -62,11 +57,15 @@ def laplacian(tape: Tape, target: Any, source: Any, batch: bool, policy: Unconne
             line = _lines([source], {source.uid: rows})
             line[source.uid].collapsed = True
             found = _expanded(recording, line, [target], 2, traced).get(target.uid)
-            if found is not None and (second := found[2]) is not None:
-                total = second * 2 if total is None else total + second * 2
-            elif found is not None and total is None:
-                total = _zeros(target)
+            total = _with_second(total, found, target)
     return or_zeros(total, (), target, policy)
+
+
+def _with_second(total: Any, found: Any, target: Any) -> Any:
+    """Add the second derivatives of a series to a total, each of which is None where nothing depends on the source."""
+    if found is not None and (second := found[2]) is not None:
+        return second * 2 if total is None else total + second * 2
+    return _zeros(target) if found is not None and total is None else total
 
 
 def biharmonic(tape: Tape, target: Any, source: Any, batch: bool, policy: UnconnectedGradients) -> Any:

@@ -397,6 +397,10 @@ def _values_of(thing: Found) -> dict[str, tuple[str, dict[str, ndarray]]]:
 
 
 # -- matching the values of a checkpoint to objects ------------------------------------------------------------------
+def _done() -> None:
+    """Nothing is left to be assigned."""
+
+
 class Restoration:
     """Restores the values of one checkpoint to objects, some of which may not exist yet.
 
@@ -439,17 +443,15 @@ class Restoration:
         # Python state comes first: if `deserialize` fails, no variable has changed.
         pairs.sort(key=lambda pair: isinstance(_stateful(pair[1]), Variable))
         served: set[int] = set()
-        actions: list[tuple[int, Callable[[], Any] | None]] = []
+        actions: list[tuple[int, Callable[[], Any]]] = []
         number = 0
         variables = [v for _, value in pairs if isinstance(v := _stateful(value), Variable)]
         rollbacks = [stored(copy).storage.snapshot() for v in variables for copy in copies_of(v)]
         try:
             for number, value in pairs:
-                if number not in self._done and number not in self._refused:
-                    actions += [(number, act) for act in self._actions(number, _stateful(value), served)]
+                actions += self._pending(number, value, served)
             for number, act in actions:  # noqa: B007 - which one failed
-                if act is not None:
-                    act()
+                act()
         except BaseException as error:
             for rollback in rollbacks:
                 rollback()
@@ -491,6 +493,12 @@ class Restoration:
                     if number == 0 and child not in self._starts:
                         with suppress(TypeError):  # lists and dicts have no weak references
                             self._starts[child] = weakref.ref(part, _forget_the_dead)
+
+    def _pending(self, number: int, value: Any, served: set[int]) -> list[tuple[int, Callable[[], Any]]]:
+        """What is still to be assigned to an object."""
+        if number in self._done or number in self._refused:
+            return []
+        return [(number, act or _done) for act in self._actions(number, _stateful(value), served)]
 
     def _actions(self, number: int, value: Any, served: set[int]) -> Iterator[Callable[[], Any] | None]:
         """Functions that assign the values of a node; None if they were assigned. Raises an error for mismatches."""

@@ -112,7 +112,9 @@ class CheckpointManager:
             path = os.path.join(self._directory, f"{self._name}-{number}")
             with withdrawn_on_error(path):
                 self._checkpoint._write(path)
-                kept = {old: moment for old, moment in self._kept.items() if old != path} | {path: time.time()}
+                kept = {**self._kept}
+                kept.pop(path, None)  # the new one is the last
+                kept[path] = time.time()
                 self._checkpoint._once("state", lambda: self._note(path, kept))
         self._latest, self._kept = path, kept
         if self._step_counter is not None:

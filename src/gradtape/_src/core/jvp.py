@@ -137,8 +137,8 @@ def _transposed(
     several = len(outputs) > 1 or op.outputs
     step = (op, inputs, outputs if several else outputs[0], values, attrs, dtypes if several else dtypes[0])
     of_inputs = {uid: shapes[uid] for uid, t in zip(inputs, given, strict=True) if t is not None and uid in shapes}
+    reached = {**of_inputs, **{uid: shapes[uid] for uid in outputs if uid in shapes}}
     with stack.use_recorders((inner, *outer)):  # one step of a recorded backward pass, for this record only
-        reached = {**of_inputs, **{uid: shapes[uid] for uid in outputs if uid in shapes}}
         start = dict(zip(tracked, probes, strict=True))
         cotangents = backward_pass([step], reached, start, kept=frozenset(), traced=True, release=False)
         total = _inner_product(cotangents, dict(zip(inputs, given, strict=True)))

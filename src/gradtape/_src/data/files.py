@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -120,7 +121,7 @@ class FixedLengthRecordDataset(FileDataset):
                 have = len(read_up_to(file, header))
                 waiting = read_up_to(file, footer)  # it is not the footer as long as more data comes after it
                 have += len(waiting)
-                while record := read_up_to(file, size):
+                for record in iter(functools.partial(read_up_to, file, size), b""):
                     have += len(record)
                     if len(record) < size:
                         break

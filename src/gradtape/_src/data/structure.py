@@ -192,7 +192,7 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
             found = [spec_of(function(*nest.map_structure(lambda s: _stand_in(s, n), specs))) for n in sizes]  # noqa: B023
             if any(map(_is_text, nest.flatten(specs))) and (given := first())[-1] is not None:
                 found.append(spec_of(function(*given)))
-            if any(map(_is_number, nest.flatten(specs))) and any(1 in _dims(leaf) for leaf in nest.flatten(found)):
+            if any(map(_is_number, nest.flatten(specs))) and any(map(_has_size_1, nest.flatten(found))):
                 found += _spec_of_twos(function, specs)
         return functools.reduce(lambda one, other: nest.map_structure(_common, one, other), found)
     except Exception as error:
@@ -202,6 +202,10 @@ def spec_of_result(function: Callable[..., Any], specs: tuple[Any, ...], first: 
         if given[-1] is None:  # there is no element
             raise
         return each(lambda leaf: reshaped(leaf, [None] * len(leaf.shape)), spec_of(function(*given)))
+
+
+def _has_size_1(leaf: Any) -> bool:
+    return 1 in _dims(leaf)
 
 
 def _spec_of_twos(function: Callable[..., Any], specs: tuple[Any, ...]) -> list[Any]:

@@ -290,12 +290,16 @@ def run_replicas(strategy: Strategy, function: Callable[..., Any], args: Any, kw
                     raise thread.error
                 ranges.append((start, lanes.position()))
             lanes.mark_each(strategy.extended.layout, ranges)
-            if all(thread.ended for thread in threads):
+            if all(map(_has_ended, threads)):
                 return [thread.result for thread in threads]
             merged = _merged(strategy, threads)
     finally:
         for thread in threads:
             thread.abandon()
+
+
+def _has_ended(thread: _Thread) -> bool:
+    return thread.ended
 
 
 def _merged(strategy: Strategy, threads: Sequence[_Thread]) -> list[Any]:

@@ -347,13 +347,17 @@ def create(strategy: Strategy, args: Sequence[Any], kwargs: dict[str, Any]) -> D
                 copy = VariableCopy(name=label, **given)
             copy.container, copy._place = whole, device
             copies.append(copy)
-            if not number:  # other copies start with its value, and a callable initial value is called once
-                with tracing(None):
-                    value = strategy.extended.initial_value(abstract_value(copy))
-                    copy.storage.begin_with(value)
-                given |= {"initial_value": value, "dtype": None}
+            given |= {} if number else {"initial_value": _begun(strategy, copy), "dtype": None}
     whole._copies, whole._strategy = tuple(copies), strategy
     return whole
+
+
+def _begun(strategy: Strategy, copy: VariableCopy) -> Any:
+    """The value that the first copy starts with, and then the others: a callable initial value is called once."""
+    with tracing(None):
+        value = strategy.extended.initial_value(abstract_value(copy))
+        copy.storage.begin_with(value)
+    return value
 
 
 def make(*args: Any, **kwargs: Any) -> Any:

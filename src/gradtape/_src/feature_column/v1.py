@@ -114,6 +114,8 @@ def input_layer(
         "or indicator_column."
     )
     columns = normalized(feature_columns, DenseColumn, complaint)
+    vars_of = {} if cols_to_vars is None else cols_to_vars
+    outputs_of = {} if cols_to_output_tensors is None else cols_to_output_tensors
     with tf.compat.v1.variable_scope(None, "input_layer"):
         for column in columns:
             with tf.compat.v1.variable_scope(None, column.scope):
@@ -122,10 +124,7 @@ def input_layer(
                 column.create_state(state)
                 tensor = column.get_dense_tensor(cache, state)
                 found.append(tf.reshape(tensor, [tf.shape(tensor)[0], column.variable_shape.num_elements()]))
-            if cols_to_vars is not None:
-                cols_to_vars[column] = made
-            if cols_to_output_tensors is not None:
-                cols_to_output_tensors[column] = found[-1]
+            vars_of[column], outputs_of[column] = made, found[-1]
     check_batch_sizes(found, columns)
     return tf.concat(found, 1)
 

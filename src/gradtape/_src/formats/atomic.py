@@ -185,9 +185,8 @@ def publish(
                 raise
             flush_folder(folder)
             write(index, lambda file: file.writelines(content(0)))
-        for path in old():
-            if path != name(0):
-                remove(path)
+        for path in filter(name(0).__ne__, old()):
+            remove(path)
 
 
 def _is_regular(path: str) -> bool:
@@ -271,20 +270,23 @@ def remove_abandoned(folder: str) -> None:
         return
     _searched.add(place)
     with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
-        for entry in entries:
-            if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                with contextlib.suppress(OSError):
-                    _remove_if_abandoned(entry.path)
+        for entry in filter(_is_temporary, entries):
+            _remove_if_abandoned(entry.path)
+
+
+def _is_temporary(entry: os.DirEntry[str]) -> bool:
+    return _TEMPORARY.fullmatch(entry.name) is not None and entry.is_file(follow_symlinks=False)
 
 
 def _remove_if_abandoned(path: str) -> None:
-    if fcntl is None:
-        if time.time() - os.stat(path).st_mtime > _DAY:
-            os.remove(path)
-        return
-    with _opened(path, os.O_RDWR) as handle:
-        if _lock(handle, wait=False):
-            os.remove(path)
+    with contextlib.suppress(OSError):
+        if fcntl is None:
+            if time.time() - os.stat(path).st_mtime > _DAY:
+                os.remove(path)
+            return
+        with _opened(path, os.O_RDWR) as handle:
+            if _lock(handle, wait=False):
+                os.remove(path)
 
 
 class _Held(threading.local):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import struct
@@ -121,7 +122,7 @@ def records_in(opened_file: IO[bytes]) -> Iterator[bytes]:
     """The records of an open file."""
     with opened_file as file:
         at = 0
-        while header := read_up_to(file, 12):
+        for header in iter(functools.partial(read_up_to, file, 12), b""):
             if len(header) < 12:
                 raise lost(f"truncated record at {at}")
             length, checksum = _HEADER.unpack(header)

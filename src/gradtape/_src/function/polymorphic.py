@@ -268,7 +268,7 @@ def _fits_nothing(
     sizes = {n for tensor in arguments.tensors for n in tensor.array.shape}
     state = seeds.state()
     try:
-        return not any(_fits(tracer, arguments, patterns, n) for n in sorted(numbers | sizes) if n)
+        return not any(map(functools.partial(_fits, tracer, arguments, patterns), sorted((numbers | sizes) - {0})))
     finally:
         seeds.restore(state)
 

@@ -163,11 +163,11 @@ class Tracer:
                 ops.measure(inputs)
             graph.concrete = _evaluator(graph, inputs, tensors, arguments.variable_args)
             leaves = _filled(arguments.leaves, inputs, graph)
-            empty = shapes is None and self.may_generalise and any(0 in t.array.shape for t in tensors)
+            empty = shapes is None and self.may_generalise and any(map(_is_empty, tensors))
             given = nest.pack_sequence_as(arguments.given, leaves, expand_composites=True)
             result = self._run_dynamic(graph, given, may_create, self._knows_shapes and not empty)
             flat = nest.flatten(result, expand_composites=True)
-            outputs = [leaf for leaf in flat if leaf is not None and not is_text(leaf)]
+            outputs = [*filter(_is_output, flat)]
             for out in outputs:
                 graph.own(out.array)  # raises an error for a value that escaped from a branch or a loop
         graph.watched = ()
@@ -216,6 +216,14 @@ class Tracer:
 def may_fit(error: errors.InvalidArgumentError) -> bool:
     """False: there may be sizes that fit."""
     return False
+
+
+def _is_output(leaf: Any) -> bool:
+    return leaf is not None and not is_text(leaf)
+
+
+def _is_empty(tensor: Tensor) -> bool:
+    return 0 in tensor.array.shape
 
 
 def _inputs(graph: Graph, tensors: Sequence[Tensor], shapes: Any) -> list[Tensor]:

@@ -408,7 +408,7 @@ class BackwardProgram:
             found = traced_backward_pass(records, reachable, cotangents, kept=frozenset(), release=False)
             outputs: list[Tensor] = []
             results = [found.get(uid) for uid in sources]
-            self.reached = frozenset([i for i, c in zip(source_inputs, results, strict=True) if c is not None])
+            self.reached = _reached(source_inputs, results)
             if rows is not None:
                 results = [_all_rows(c, rows, shapes[uid]) for uid, c in zip(sources, results, strict=True)]
             self.slots = [
@@ -525,6 +525,11 @@ def _residuals(traced: Traced, graph: Graph, outputs: Sequence[Tensor]) -> tuple
                 inside.array, inside.uid = feed.symbol, uid
                 inputs.append(inside)
     return residuals, inputs
+
+
+def _reached(source_inputs: tuple[int, ...], cotangents: Sequence[Any]) -> frozenset[int]:
+    """The inputs that have a cotangent."""
+    return frozenset([i for i, c in zip(source_inputs, cotangents, strict=True) if c is not None])
 
 
 def _all_rows(gradient: Any, rows: int, shape: Shape) -> Any:

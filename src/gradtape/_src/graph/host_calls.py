@@ -201,6 +201,10 @@ def _computed(function: Callable[..., Any], arrays: Sequence[Any]) -> list[Any]:
     return [np.asarray(convert(v).array) for v in values]
 
 
+def _is_watchable(x: Tensor) -> bool:
+    return is_differentiable(x.array)
+
+
 def _vjp_function(
     xp: Any, g: list[Any], needs: list[Any], *inputs: Any, function: Callable[..., Any], pure: bool
 ) -> list[Any]:
@@ -215,7 +219,7 @@ def _vjp_function(
     def gradient(*values: Tensor) -> list[Any]:
         xs, upstream = list(values[: len(tensors)]), list(values[len(tensors) :])
         with Tape(persistent=rows is not None) as tape, setting(in_rule, False):
-            tape.watch([x for x in xs if is_differentiable(x.array)])
+            tape.watch([*filter(_is_watchable, xs)])
             result = function(*xs)
             results = list(result) if isinstance(result, (list, tuple)) else [result]
             targets = [convert(results[i]) for i in there]  # under the tape, so that a sparse gradient becomes dense

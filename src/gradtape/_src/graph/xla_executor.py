@@ -137,7 +137,7 @@ class XlaExecutor:
             specs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]  # before some are donated
             began = time.perf_counter()
             try:
-                if not any(isinstance(a, jax.core.Tracer) for a in arrays):
+                if not any(map(_is_traced, arrays)):
                     with waiting("XLA is compiling a function"):
                         compiled = _apart(lambda: run.lower(*arrays).compile())
                     self._new_bytes = _new_bytes(compiled) if self._program.donated else 0
@@ -290,6 +290,10 @@ def cost_of(compiled: Any) -> dict[str, float]:
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------
+def _is_traced(array: Any) -> bool:
+    return isinstance(array, jax.core.Tracer)
+
+
 def _apart(function: Callable[[], T]) -> T:
     """Run Python code of JAX on a thread without signal handlers, for the same device.
 
@@ -385,7 +389,7 @@ class _DefaultDevice:
 
 def on_processor() -> Any:
     """A context in which programs with NumPy arguments run on the CPU, even if there is a GPU."""
-    return nullcontext() if default_is_processor() else on_device(jax.devices("cpu")[0])
+    return nullcontext() if default_is_processor() else on_device(_processor())
 
 
 def on_device(device: Any) -> Any:
@@ -398,15 +402,21 @@ def on_device(device: Any) -> Any:
     return setting(variable, device)
 
 
+# JAX takes a lock to find its devices, which Python 3.14 leaves locked if a signal arrives there: it runs apart.
+@cache
+def _processor() -> Any:
+    return apart(lambda: jax.devices("cpu")[0])
+
+
 @cache
 def _first_device() -> Any:
-    return jax.local_devices()[0]
+    return apart(lambda: jax.local_devices()[0])
 
 
 @cache
 def default_is_processor() -> bool:
     """Whether the default device is the CPU."""
-    return bool(jax.default_backend() == "cpu")
+    return bool(apart(jax.default_backend) == "cpu")
 
 
 def _optimized(lowered: Any) -> Any:

@@ -322,7 +322,7 @@ def nan_origin(tape: Tape, target: Any, sources: Any = None) -> Origin:
     lines = lines_of(tape)
     records = [Record.of(record) for record in recording.records]
     with float_errors_ignored(), stack.use_recorders(()):
-        if any(_is_bad(array_of(t)) for t in targets):
+        if any(map(_is_bad, map(array_of, targets))):
             return _search_forward(records, targets, flat, recording.variables, lines)
         origin = _search_backward(tape, recording, targets, flat if sources is not None else None, lines)
         if origin is not None:

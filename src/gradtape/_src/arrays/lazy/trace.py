@@ -253,6 +253,11 @@ _running = forks.rlock()
 """Held while a trace is cut and runs."""
 
 
+def _referenced(results: list[Lazy]) -> list[Lazy]:
+    """The results that something besides the trace refers to."""
+    return [array for array in results if getrefcount(array) > _UNUSED]
+
+
 class LazyTrace:
     """What ops of one thread or task have recorded on one device, since the last cut.
 
@@ -364,7 +369,7 @@ class LazyTrace:
             self.limit = -1
             self._leave()
             if self._begun is None:
-                alive = [array for array in self.results if getrefcount(array) > _UNUSED]
+                alive = _referenced(self.results)
                 codes = tuple([array.code for array in self.results])
                 self._begun = alive, _programs().plan_of(codes, tuple([array.slot for array in alive])) if alive else ()
             self._compute(*self._begun, reason)

@@ -232,7 +232,7 @@ def fixed_unigram_candidate_sampler(
         )
     if vocab_file:
         with open(os.fsdecode(vocab_file), encoding="utf-8") as file:
-            listed = [float(line.rstrip("\n").split(",")[-1]) for line in file if line.strip()]
+            listed = [float(line.rstrip("\n").split(",")[-1]) for line in filter(str.strip, file)]
     else:
         listed = [float(u) for u in static(unigrams)]
     weights = np.array([0.0] * num_reserved_ids + [w**distortion for w in listed])

@@ -247,7 +247,7 @@ def _called(op: Operation, mode: Mode) -> Results:
         args, kwargs = nest.map_structure(inside, given, expand_composites=True)
         result = op.function(*args, **kwargs)
         leaves = nest.flatten(result, expand_composites=True)
-        tensors = [convert(leaf) for leaf in leaves if is_result(leaf)]
+        tensors = [*map(convert, filter(is_result, leaves))]
     return result, tensors, [static_shape(t) for t in tensors]
 
 
