@@ -700,6 +700,15 @@ def test_predict_returns_arrays(lines):
     assert found.where is not None
 
 
+@LINES
+def test_a_result_of_predict_that_was_overwritten(lines):
+    x, model = tf.constant(3.0), _Model()
+    y = model.predict(x)
+    with tf.GradientTape(lines=lines) as tape:
+        y = x * 2.0
+    check(tape, y, x, Reason.NOT_WATCHED, said="x", fix="tape.watch(x)")
+
+
 def test_why_none_names_the_last_tape():
     w, b = tf.Variable(1.0, name="w"), tf.Variable(2.0, name="b")
     with tf.GradientTape() as tape:

@@ -6,6 +6,7 @@ import ast
 import linecache
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import itemgetter
 from types import FrameType
 from typing import Any
 
@@ -187,25 +188,32 @@ def _makes_variable(value: ast.expr) -> bool:
     return any(ast.unparse(call.func).rpartition(".")[2] in ("Variable", "add_weight") for call in calls)
 
 
-def made_of(target: str, frame: FrameType | None) -> list[str]:
-    """The names that a target is computed from, in the assignments around a frame, directly or through others."""
-    found: list[str] = []
-    waiting = [target]
-    while waiting and len(found) < 50:
-        for _, value in assignments(waiting.pop(), frame):
-            names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
-            new = [name for name in sorted(names - {*found, target}) if assignments(name, frame)]
-            found += new
-            waiting += new
-    return found
+def present_values(target: str, frame: FrameType) -> Iterator[tuple[Line, ast.expr]]:
+    """The assignments that the present value of a name comes from, directly or through other names.
+
+    Of several assignments of a name, the last one above counts: earlier ones are overwritten.
+    """
+    order = {file: number for number, (file, _) in enumerate(_trees(frame))}
+    waiting = [(target, (order.get(frame.f_code.co_filename, len(order)), frame.f_lineno + 1))]
+    seen: set[tuple[str, Line]] = set()
+    while waiting:
+        name, before = waiting.pop()
+        bound = [((order[where[0]], where[1]), where, value) for where, value in assignments(name, frame)]
+        if not bound:
+            continue
+        place, where, value = max([each for each in bound if each[0] < before] or bound, key=itemgetter(0))
+        if (name, where) in seen:
+            continue
+        seen.add((name, where))
+        yield where, value
+        waiting += [(node.id, place) for node in ast.walk(value) if isinstance(node, ast.Name)]
 
 
-def calls_assigned(name: str, frame: FrameType | None, methods: tuple[str, ...]) -> Iterator[tuple[Line, str]]:
-    """The calls `x.method(...)` of these methods in the assignments of a name: line and `x.method`."""
-    for where, value in assignments(name, frame):
-        for node in ast.walk(value):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
-                yield where, ast.unparse(node.func)
+def calls_in(value: ast.expr, methods: tuple[str, ...]) -> Iterator[str]:
+    """The calls `x.method(...)` of these methods in an expression, as `x.method`."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods:
+            yield ast.unparse(node.func)
 
 
 def built_from(target: str, source: str, frame: FrameType | None) -> list[str]:

@@ -9,7 +9,7 @@ from gradtape._src.inspect.explain.case import Case
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
 from gradtape._src.inspect.explain.paths import blocked
 from gradtape._src.inspect.explain.words import tensor_function
-from gradtape._src.inspect.source import calls_assigned, calls_at, made_of, name_of, shown
+from gradtape._src.inspect.source import calls_at, calls_in, name_of, present_values, shown
 
 
 def reason_of_escapes(case: Case) -> Explanation | None:
@@ -43,8 +43,8 @@ def reason_of_predict(case: Case) -> Explanation | None:
     """The target was computed from the result of `model.predict`, which returns NumPy arrays."""
     if case.frame is None or case.target == "the target":
         return None
-    for name in (case.target, *made_of(case.target, case.frame)):
-        for where, method in calls_assigned(name, case.frame, ("predict", "predict_on_batch")):
+    for where, value in present_values(case.target, case.frame):
+        for method in calls_in(value, ("predict", "predict_on_batch")):
             model = method.rpartition(".")[0]
             return case.no(
                 Reason.LEFT_LIBRARY,
