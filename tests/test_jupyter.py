@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +56,7 @@ def test_explain_says_why(shell: Shell):
     shell.user_ns.update(w=tf.Variable(1.0), b=tf.Variable(2.0))
     found = shell.magics["explain"]("loss w b", "loss = w * float(b)")
     assert [each.connected for each in found] == [True, False]
+    assert [each.source for each in found] == ["w", "b"]
     assert shell.magics["explain"]("loss w", "loss = w * 2.0").connected is True
     with pytest.raises(ValueError, match="needs the names"):
         shell.magics["explain"]("loss", "loss = w")
@@ -173,7 +175,29 @@ def test_waiting_says_what_for(monkeypatch: pytest.MonkeyPatch):
         for _ in range(1000):
             if seen.getvalue():
                 break
-            import time
-
             time.sleep(0.001)
     assert seen.getvalue() == "compiling …\n"
+
+
+def test_a_cell_keeps_the_last_state_of_the_bar(monkeypatch: pytest.MonkeyPatch):
+    seen: list[str] = []
+
+    class Shown:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            seen.append(data["text/plain"])
+
+    def display(data: dict[str, str], raw: bool, display_id: bool) -> Shown:
+        assert not seen, "a second line"
+        seen.append(data["text/plain"])
+        return Shown()
+
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=SimpleNamespace(display=display)))
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "SLOW", 0.0)
+    for _ in progress.over([1, 2, 3], "rows"):
+        time.sleep(0.06)
+    assert "1/3" in seen[0]
+    assert (seen[-1], stream.getvalue()) == ("", "")
+    assert len(seen) > 2

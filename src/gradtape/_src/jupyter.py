@@ -41,7 +41,12 @@ def explain_cell(shell: Any, line: str, cell: str) -> Any:
     if tape is None:
         return None
     target, *sources = (_found(shell, name) for name in names)
-    return tape.explain(target, sources[0] if len(sources) == 1 else sources)
+    given = {"_explain": tape.explain, "_target": target, "_sources": sources[0] if len(sources) == 1 else sources}
+    return eval(_EXPLAIN, shell.user_ns, given)
+
+
+_EXPLAIN = compile("_explain(_target, _sources)", "<%%explain>", "eval")
+"""Called as a line of the notebook, in whose variables explain looks for the names of values."""
 
 
 def _recorded(shell: Any, cell: str, watched: list[str]) -> GradientTape | None:
@@ -49,7 +54,8 @@ def _recorded(shell: Any, cell: str, watched: list[str]) -> GradientTape | None:
     tape = GradientTape(persistent=True, lines=True)
     tensors = [value for value in map(shell.user_ns.get, watched) if isinstance(value, Tensor)]
     with tape:
-        tape.watch(tensors)
+        if tensors:
+            tape.watch(tensors)
         result = _run(shell, cell)
     if not result.success:
         return None

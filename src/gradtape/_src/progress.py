@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from gradtape._src.interrupts import contextmanager
 
@@ -33,7 +33,11 @@ def fits(text: str, stream: TextIO) -> bool:
 
 def is_interactive(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal, or a cell of a notebook."""
-    return stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel"))
+    return stream is not None and (stream.isatty() or _is_cell(stream))
+
+
+def _is_cell(stream: TextIO) -> bool:
+    return type(stream).__module__.startswith("ipykernel")
 
 
 def over(items: Sequence[Item], what: str) -> Iterator[Item]:
@@ -87,6 +91,7 @@ class Progress:
         self._start = time.monotonic()
         self._next = self._start + patience
         self._drawn = False
+        self._display: Any = None  # in a notebook
 
     def __enter__(self) -> Progress:
         return self
@@ -107,8 +112,21 @@ class Progress:
 
             self._next = time.monotonic() + 0.05
             self._drawn = True
-            self._stream.write(f"\r\033[K{self.text(shutil.get_terminal_size().columns - 1)}")
+            self._show(self.text(shutil.get_terminal_size().columns - 1))
+
+    def _show(self, line: str) -> None:
+        """Replace the line. A saved notebook keeps all lines of a stream, but only the last state of a display."""
+        if not _is_cell(self._stream):
+            self._stream.write(f"\r\033[K{line}")
             self._stream.flush()
+            return
+        from IPython.display import display
+
+        data = {"text/plain": line}
+        if self._display is None:
+            self._display = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._display.update(data, raw=True)
 
     def text(self, width: int) -> str:
         """The line, at most this wide.
@@ -127,6 +145,5 @@ class Progress:
     def clear(self) -> None:
         """Clear the line, so that something can be printed."""
         if self._drawn:
-            self._stream.write("\r\033[K")
-            self._stream.flush()
+            self._show("")
             self._drawn = False

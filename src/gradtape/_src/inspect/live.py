@@ -150,7 +150,7 @@ _STYLE = (
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #8884}"
     "td:nth-child(2),td:nth-child(4),td:nth-child(6){text-align:right;font-variant-numeric:tabular-nums}"
     ".bad{color:#d33;font-weight:600}div{overflow-x:auto}svg{vertical-align:middle;max-width:100%}"
-    "polyline{fill:none;stroke:#0a8f87;stroke-width:1.5}"
+    "td svg{max-width:none}polyline{fill:none;stroke:#0a8f87;stroke-width:1.5}"
 )
 
 

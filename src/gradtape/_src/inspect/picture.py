@@ -117,13 +117,14 @@ class _Picture:
         self.sources = [self._source(k) for k in range(len(graph.sources))]
         for box in self.root.walk():
             if box.collapsed:
-                box.width, box.height = min(max(150.0, 7.4 * len(self.title(box)) + 30), 380.0), 62.0
+                text = max(7.4 * len(self.title(box)) + 30, 6.2 * len(_collapsed_facts(self.graph, box)) + 24)
+                box.width, box.height = min(max(150.0, text), 380.0), 62.0
         between = [(self.sources[-1 - u] if u < 0 else self.ops[u], self.ops[v]) for u, v in graph.edges]
         self.routes = layout.place(self.root, between)
 
     def _source(self, k: int) -> Box:
         """Place a source in the smallest box that contains all ops that take it."""
-        box = Box("source", key=k, width=min(max(70.0, 7.0 * len(self.graph.source_label(k)) + 26), 240.0), height=32.0)
+        box = Box("source", key=k, width=min(max(70.0, 7.4 * len(self.graph.source_label(k)) + 20), 340.0), height=32.0)
         takers = self._takers().get(k, [])
         home = self.ops[takers[0]].parent if takers else self.root
         while (
@@ -477,17 +478,21 @@ def _svg_source(graph: _Graph, box: Box) -> str:
     )
 
 
-def _svg_collapsed(graph: _Graph, box: Box, title: str) -> str:
+def _collapsed_facts(graph: _Graph, box: Box) -> str:
     rows = graph.rows[box.first : box.last]
     facts = [plural(len(rows), "op")]
     saved, times = _total([r.saved for r in rows]), _total([r.forward for r in rows])
     facts += [bytes_text(saved)] if saved is not None else []
     facts += [time_text(times)] if times is not None else []
+    return " · ".join(facts)
+
+
+def _svg_collapsed(graph: _Graph, box: Box, title: str) -> str:
     return (
         f'<g class="group"><title>{escape(title)}</title>'
         + _rect(box, 10, 'class="n" fill="#8793a6" fill-opacity=".25" stroke-dasharray="4 3"')
         + _text(box, 27, title)
-        + _text(box, 47, " · ".join(facts), True)
+        + _text(box, 47, _collapsed_facts(graph, box), True)
         + "</g>"
     )
 
