@@ -14,7 +14,7 @@ from gradtape._src import nest
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.conversion import convert, wrap
 from gradtape._src.tensor import Tensor
-from gradtape._src.variable import Variable, abstract_value, copies_of, is_distributed, stored
+from gradtape._src.variable import Variable, abstract_value, copies_of, is_distributed, stored, unwrapped
 
 
 class Keywords(dict[str, Any]):
@@ -75,6 +75,7 @@ def _flattened_structure(given: tuple[Any, ...], exact: bool) -> tuple[list[Any]
             key.append(tuple([None if each is None else each.facts for each in sizes]))
     for i, leaf in enumerate(leaves):
         if type(leaf) is not Tensor:
+            leaf = unwrapped(leaf)
             if isinstance(leaf, (ndarray, np.generic)):
                 leaves[i] = leaf = convert(leaf)
             elif isinstance(leaf, Tensor):  # a slice of a variable

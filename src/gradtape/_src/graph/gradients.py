@@ -20,7 +20,7 @@ from gradtape._src.core.tape import active_recorders
 from gradtape._src.graph.trace import Trace
 from gradtape._src.ops import array
 from gradtape._src.tensor import Tensor, is_differentiable, next_uid
-from gradtape._src.variable import Variable
+from gradtape._src.variable import Variable, all_unwrapped
 
 
 def gradients(
@@ -47,7 +47,7 @@ def gradients(
         result: list[Any] = builder.gradients(ys, xs, grad_ys, stop_gradients, unconnected_gradients, name)
         return result
     targets = [_part(y) for y in nest.flatten(ys)]
-    sources = [x if hasattr(x, "uid") else convert(x) for x in nest.flatten(xs)]
+    sources = [x if hasattr(x, "uid") else convert(x) for x in all_unwrapped(nest.flatten(xs))]
     records, arrays = _trace("tf.gradients", sources)
     policy = as_policy(unconnected_gradients)
     given = None if grad_ys is None else [None if g is None else convert(g) for g in nest.flatten(grad_ys)]
@@ -75,7 +75,7 @@ def hessians(
         second: list[Any] = builder.hessians(ys, xs, name)
         return second
     results = []
-    for source in nest.flatten(xs):
+    for source in all_unwrapped(nest.flatten(xs)):
         slope = convert(gradients(ys, source)[0])
         shape = tuple(slope.array.shape)
         count = slope.array.size
