@@ -1,4 +1,4 @@
-"""Write docs/supported.md: every public TensorFlow name of the differentiable world, and whether gradtape has it.
+"""Write docs/supported.md: every public name of TensorFlow outside of Keras, and whether gradtape has it.
 
 The names (docs/data/tensorflow_names.txt) are those of TensorFlow 2.21. Run it after adding functions:
 
@@ -21,9 +21,9 @@ import public_names  # noqa: E402
 
 PAGE = """# What gradtape has of TensorFlow
 
-Every public name of TensorFlow 2.21 in the namespaces that gradtape covers: {have} of {total} are available.
-Names link to the reference. Each missing name is listed with the reason. `docs/make_supported.py`
-generates this page, and a test compares them.
+{have} of the {total} public names of TensorFlow 2.21 are available. `tf.keras` is Keras 3, whole; `tf.raw_ops` and
+`tf.compat.v1` have [pages](raw-ops.md) of [their own](tensorflow1.md). Names link to the reference, and each missing
+name is listed with the reason. `docs/make_supported.py` generates this page, and a test compares them.
 """
 
 

@@ -7,6 +7,15 @@ from typing import Any
 
 from gradtape._src import dtensor as dtensor
 from gradtape._src.data.iterator import Optional as Optional
+from gradtape._src.dtypes import (
+    float8_e4m3b11fnuz as float8_e4m3b11fnuz,
+    float8_e4m3fn as float8_e4m3fn,
+    float8_e4m3fnuz as float8_e4m3fnuz,
+    float8_e5m2 as float8_e5m2,
+    float8_e5m2fnuz as float8_e5m2fnuz,
+    int4 as int4,
+    uint4 as uint4,
+)
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.numpy_api import public as numpy
 from gradtape._src.tf import dlpack as dlpack, extension_type as extension_type
@@ -42,8 +51,15 @@ __all__ = [
     "dtensor",
     "enable_strict_mode",
     "extension_type",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
     "function_executor_type",
+    "int4",
     "numpy",
+    "uint4",
     "unregister_dispatch_for",
 ]
 

@@ -1,5 +1,7 @@
 """Dtypes of 4 and 8 bits."""
 
+import typing as _typing
+
 from gradtape._src.dtypes import (
     float8_e4m3b11fnuz as float8_e4m3b11fnuz,
     float8_e4m3fn as float8_e4m3fn,
@@ -9,3 +11,8 @@ from gradtape._src.dtypes import (
     int4 as int4,
     uint4 as uint4,
 )
+
+if not _typing.TYPE_CHECKING:
+    from gradtape._src.lazy_names import of_public as _of_public
+
+    __getattr__ = _of_public(__name__)

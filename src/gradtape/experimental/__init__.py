@@ -17,7 +17,14 @@ from gradtape._src.experimental import (
     dispatch_for_unary_elementwise_apis as dispatch_for_unary_elementwise_apis,
     enable_strict_mode as enable_strict_mode,
     extension_type as extension_type,
+    float8_e4m3b11fnuz as float8_e4m3b11fnuz,
+    float8_e4m3fn as float8_e4m3fn,
+    float8_e4m3fnuz as float8_e4m3fnuz,
+    float8_e5m2 as float8_e5m2,
+    float8_e5m2fnuz as float8_e5m2fnuz,
     function_executor_type as function_executor_type,
+    int4 as int4,
+    uint4 as uint4,
     unregister_dispatch_for as unregister_dispatch_for,
 )
 from gradtape.experimental import dlpack as dlpack, dtensor as dtensor, numpy as numpy
