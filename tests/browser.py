@@ -30,7 +30,7 @@ def executable():
 class Browser:
     """One page. `with Browser() as page:`"""
 
-    def __init__(self, width=1280, height=800, timeout=60):
+    def __init__(self, width=1280, height=800, timeout=300):
         self.timeout, self.session, self.number, self.problems = timeout, None, 0, []
         self.folder = tempfile.mkdtemp(prefix="gradtape-browser-")
         commands_read, commands_write = os.pipe()
@@ -135,7 +135,9 @@ class Browser:
         self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=delta)
 
     def type(self, text):
+        """Insert a text, and release its last key: some pages read a field only then."""
         self.call("Input.insertText", text=text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=text[-1])
 
     def key(self, key):
         codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowLeft": 37}

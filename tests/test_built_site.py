@@ -152,12 +152,17 @@ def test_nothing_is_loaded_from_elsewhere(chromium: browser.Browser):
     assert [problem["request"] for problem in chromium.problems if "request" in problem] == []
 
 
-@pytest.mark.parametrize(("query", "answer"), QUESTIONS.items(), ids=list(QUESTIONS))
-def test_a_reader_finds_the_answer(query: str, answer: str, chromium: browser.Browser):
-    chromium.call("Emulation.clearDeviceMetricsOverride")
+def search(chromium: browser.Browser, query: str) -> None:
+    """Type a query. The page answers it when the index has been loaded, before or after that."""
     chromium.open(SITE / "index.html", ready="document.querySelector('.md-search__input') !== null")
     chromium.run("document.querySelector('.md-search__input').focus()")
     chromium.type(query)
+
+
+@pytest.mark.parametrize(("query", "answer"), QUESTIONS.items(), ids=list(QUESTIONS))
+def test_a_reader_finds_the_answer(query: str, answer: str, chromium: browser.Browser):
+    chromium.call("Emulation.clearDeviceMetricsOverride")
+    search(chromium, query)
     chromium.until("document.querySelectorAll('.md-search-result__item').length >= 3")
     links = "[...document.querySelectorAll('.md-search-result__item')].slice(0, 3).map(e => e.querySelector('a').href)"
     found = [unquote(urldefrag(link)[0].partition("?")[0]) for link in chromium.run(links)]
@@ -175,9 +180,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "page"), NAMES.items(), ids=list(NAMES))
 def test_a_reader_finds_a_name_in_the_reference(name: str, page: str, chromium: browser.Browser):
-    chromium.open(SITE / "index.html", ready="document.querySelector('.md-search__input') !== null")
-    chromium.run("document.querySelector('.md-search__input').focus()")
-    chromium.type(name)
+    search(chromium, name)
     chromium.until("document.querySelectorAll('.md-search-result__item').length >= 1")
     link = chromium.run("document.querySelector('.md-search-result__item a').href")
     assert unquote(urldefrag(link)[0].partition("?")[0]) == (SITE / "reference" / f"{page}.html").as_uri()
