@@ -57,3 +57,27 @@ def test_symbolic_gradients_are_with_respect_to_them(model):
         np.testing.assert_allclose(one, other, rtol=1e-6)
     (hessian,) = tf.function(lambda: tf.hessians(loss_of(model), [bias]))()
     np.testing.assert_allclose(hessian, [[2.0]])
+
+
+@pytest.mark.parametrize("base", [tf.keras.layers.Layer, tf.keras.Model, tf.keras.optimizers.SGD])
+def test_setting_an_attribute_to_its_value_has_no_effect(base):
+    class Titled(base):
+        @property
+        def title(self):
+            return "a title"
+
+    instance = Titled()
+    instance.title = instance.title
+    with pytest.raises(AttributeError):
+        instance.title = "another"
+
+
+def test_a_model_that_is_trainable_keeps_its_frozen_layers():
+    frozen, other = tf.keras.layers.Dense(2), tf.keras.layers.Dense(1)
+    model = tf.keras.Sequential([tf.keras.Input([2]), frozen, other])
+    frozen.trainable = False
+    model.trainable = True  # as it is: no effect on its layers, as in TensorFlow
+    assert not frozen.trainable
+    model.trainable = False
+    model.trainable = True
+    assert frozen.trainable

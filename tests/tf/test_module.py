@@ -186,3 +186,15 @@ def test_trainable_variables_do_not_need_variables():
     module = Closed()
     assert module.trainable_variables == (module.w,)
     assert module.non_trainable_variables == (module.n,)
+
+
+def test_setting_an_attribute_to_its_value_has_no_effect():
+    class Named(tf.Module):
+        @property
+        def title(self):
+            return "a title"
+
+    module = Named()
+    module.title = module.title
+    with pytest.raises(AttributeError):
+        module.title = "another"

@@ -12,9 +12,15 @@ from gradtape._src.variable import Variable, unwrapped
 _KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_variables", "_non_trainable_variables"})
 """Lists in which Keras collects the variables and layers of a layer."""
 
+_NO_VALUE = object()
+
 
 class Layer:
     """Tells checkpoints the names of a Keras layer's variables and layers."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, name, _NO_VALUE) is not value:  # `self.x = self.x` has no effect, not even on a property
+            super().__setattr__(name, value)
 
     def _trackable_children(self) -> dict[str, Any]:
         """The attributes with variables and layers, and the variables that no attribute contains.

@@ -19,9 +19,15 @@ from gradtape._src.keras_backend.core import cast, dense
 from gradtape._src.tf import clip
 from gradtape._src.variable import Variable, copies_of, is_distributed, unwrapped
 
+_NO_VALUE = object()
+
 
 class Optimizer(base_optimizer.BaseOptimizer):
     """Keras' optimizer for variables of Keras and of gradtape."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, name, _NO_VALUE) is not value:  # `self.x = self.x` has no effect, not even on a property
+            super().__setattr__(name, value)
 
     def _trackable_children(self) -> dict[str, Any]:
         """The attributes that checkpoints save."""

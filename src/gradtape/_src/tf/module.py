@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from gradtape._src.tf.scopes import name_scope
 from gradtape._src.variable import Variable, deferred_restores
 
+_NO_VALUE = object()
+
 
 class Module:
     """A container for variables and other modules, which are found in attributes, lists and dicts.
@@ -126,6 +128,8 @@ class Module:
         return attributes_of(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, name, _NO_VALUE) is value:  # `self.x = self.x` has no effect, not even on a property
+            return
         object.__setattr__(self, name, value)
         if deferred_restores:  # a restored checkpoint may have values for new attributes
             from gradtape._src.checkpoint.tracking import resume_at
