@@ -6,6 +6,7 @@ Nothing here looks at a time.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -182,8 +183,15 @@ def models_on_gpus() -> None:
     assert workloads.data("resnet", small=True)[0].shape[1:] == (32, 32, 3)
 
 
+def training_within_limits() -> None:
+    rows = started("gpu.memory_limit", "function", "function/2", "--small").splitlines()
+    losses = [float(re.search(r"loss (\S+)", row)[1]) for row in rows]
+    np.testing.assert_allclose(*losses, rtol=1e-2)
+
+
 SLOW: dict[str, Callable[[], None]] = {
     "gpu/gpt": training_of_gpt,
+    "gpu/memory_limit": training_within_limits,
     "gpu/workloads": models_on_gpus,
     "install_size": sizes,
     "keras_fit": epochs_of_keras,

@@ -34,7 +34,7 @@ _PAIRS = {first: (second, both) for both, (first, second) in PAIRED.items()}
 
 
 def pair(code: Code, sizes: Sizes = ()) -> Code:
-    """Compute a function and its derivative at once, in the place of the function.
+    """Compute a function and its derivative in one call, in the place of the function.
 
     Only if the derivative is the last to read the operand: it is then kept instead of the operand.
     """

@@ -255,7 +255,7 @@ def _only_element(array: np.ndarray) -> Any:
     if any(array.strides):
         rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
         bits = np.frombuffer(element.tobytes(), np.uint8)
-        if np.any(rows[-1] != bits) or np.any(rows != bits):  # large constants usually differ at once
+        if np.any(rows[-1] != bits) or np.any(rows != bits):  # the last row usually differs
             return None
     return element
 

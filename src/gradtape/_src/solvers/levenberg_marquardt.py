@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradtape._src.interrupts import float_errors_ignored
+
 Array = Any
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
@@ -167,7 +169,7 @@ def _gauss_newton_step(jacobian: Array, f: Array) -> tuple[Array, bool]:
     """
     orthogonal, triangle = np.linalg.qr(jacobian)
     if (np.diag(triangle) != 0).all():
-        with np.errstate(over="ignore", invalid="ignore"):
+        with float_errors_ignored():
             step = np.linalg.solve(triangle, -(orthogonal.T @ f))
         if np.isfinite(step).all():
             return step, True
