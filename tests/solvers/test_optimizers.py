@@ -361,8 +361,8 @@ def test_scipys_iterates_on_standard_problems(method, name):
 
 
 SIMILAR = {"brown and dennis": 50, "powell, singular": 40}
-"""How many points are compared where rounding decides the last ones: 254 that drift apart slowly, and 60 that are halved
-until the residuals are rounding errors.
+"""How many points are compared where rounding decides the last ones: 254 that drift apart slowly, and 60 that are
+halved until the residuals are rounding errors.
 """
 
 
