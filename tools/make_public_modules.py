@@ -74,6 +74,7 @@ SOURCES = {  # public module: its implementation
     "testing": "testing",
     "tpu": "tf.tpu_names",
     "tpu.experimental": "tf.tpu",
+    "tpu.experimental.embedding": "tf.tpu_embedding",
     "train": "solvers.train",
     "train.experimental": "checkpoint.experimental",
     "types": "tf.types_names",

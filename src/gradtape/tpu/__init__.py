@@ -2,6 +2,9 @@
 
 import typing as _typing
 
+from gradtape._src.tf.tpu_names import (
+    XLAOptions as XLAOptions,
+)
 from gradtape.tpu import experimental as experimental
 
 if not _typing.TYPE_CHECKING:
