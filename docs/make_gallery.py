@@ -11,7 +11,10 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGE = """# Gallery
+PAGE = """---
+hide: [toc]
+---
+# Gallery
 
 Pictures made by the scripts in `examples/`. Each script demonstrates one technique and runs in less than a minute on
 one CPU core:

@@ -19,11 +19,11 @@ sys.path.insert(0, str(HERE))
 
 import public_names  # noqa: E402
 
-PAGE = """# What gradtape has of TensorFlow
+PAGE = """# TensorFlow's names in gradtape
 
 {have} of the {total} public names of TensorFlow 2.21 are available. `tf.keras` is Keras 3, whole; `tf.raw_ops` and
 `tf.compat.v1` have [pages](raw-ops.md) of [their own](tensorflow1.md). Names link to the reference, and each missing
-name is listed with the reason. `docs/make_supported.py` generates this page, and a test compares them.
+name is listed with the reason. A test compares this page, which `docs/make_supported.py` generates, with the package.
 """
 
 

@@ -169,3 +169,11 @@ def test_setdiff1d_in_functions():
     assert out.numpy().tolist() == [1, 3, 1]
     assert idx.dtype is tf.int64
     assert idx.numpy().tolist() == [1, 3, 4]
+
+
+def test_operations_and_tensors_of_a_graph_can_be_fetched():
+    with tf.Graph().as_default() as graph:
+        x = tf.constant(1.0)
+        nothing = tf.no_op()
+    assert [graph.is_fetchable(each) for each in (x, x.op, nothing, tf.constant(1.0))] == [True, True, True, False]
+    assert not tf.Graph().is_fetchable(x)

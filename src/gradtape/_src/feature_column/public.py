@@ -64,14 +64,14 @@ def numeric_column(
     dtype: Any = None,
     normalizer_fn: Callable[[Any], Any] | None = None,
 ) -> NumericColumn:
-    """Numbers.
+    """Create a column of numbers.
 
     Args:
       key: The name of the feature.
       shape: The shape of an example.
-      default_value: What stands for a missing value when examples are parsed: a number, or numbers in this shape.
-      dtype: The dtype of the feature in examples; float32 by default. The column gives float32.
-      normalizer_fn: A function of the feature's tensor.
+      default_value: The value of a missing feature when examples are parsed: a number, or numbers of this shape.
+      dtype: The dtype of the feature in examples; float32 by default. The column always returns float32.
+      normalizer_fn: A function that is applied to the tensor of the feature.
 
     >>> price = tf.feature_column.numeric_column("price", normalizer_fn=lambda x: (x - 3.0) / 4.2)
     >>> price.name, price.shape
@@ -89,7 +89,9 @@ def numeric_column(
 
 
 def bucketized_column(source_column: NumericColumn, boundaries: Sequence[float]) -> BucketizedColumn:
-    """Numbers by the intervals that they are in: below the first boundary, between two of them, from the last one on.
+    """Create a column that converts numbers to the index of the interval they are in, as one-hot vectors.
+
+    The first interval ends before the first boundary, and the last one starts at the last boundary.
 
     Args:
       source_column: A column of numbers, of one dimension.
@@ -113,11 +115,11 @@ def bucketized_column(source_column: NumericColumn, boundaries: Sequence[float])
 
 # -- categories --------------------------------------------------------------------------------------------------------
 def categorical_column_with_hash_bucket(key: str, hash_bucket_size: int, dtype: Any = None) -> HashedCategoricalColumn:
-    """Ids by hashing: for texts or whole numbers of which there are many, or of which no list exists.
+    """Create a column that hashes strings or integers to ids, for large or unknown vocabularies.
 
     Args:
       key: The name of the feature.
-      hash_bucket_size: How many ids there are.
+      hash_bucket_size: The number of ids.
       dtype: The dtype of the feature, a string or an integer type; string by default.
 
     >>> words = tf.feature_column.categorical_column_with_hash_bucket("word", 10)
@@ -145,15 +147,15 @@ def categorical_column_with_vocabulary_file(
     num_oov_buckets: int = 0,
     file_format: str | None = None,
 ) -> VocabularyFileCategoricalColumn:
-    """Ids by the lines of a file: the word of the first line is 0.
+    """Create a column that converts words to ids: their line numbers in a file, from 0.
 
     Args:
       key: The name of the feature.
       vocabulary_file: The path of the file.
-      vocabulary_size: How many lines of it are used; all of them by default.
+      vocabulary_size: The number of lines that are used; all of them by default.
       dtype: The dtype of the feature, a string or an integer type; string by default.
-      default_value: The id of words that the file does not have, -1 by default; not with `num_oov_buckets`.
-      num_oov_buckets: How many ids there are for such words, which are hashed.
+      default_value: The id of words that are not in the file, -1 by default; not with `num_oov_buckets`.
+      num_oov_buckets: The number of ids for such words, which are hashed.
       file_format: None for text, or "tfrecord_gzip".
 
     >>> import os, tempfile
@@ -191,14 +193,14 @@ def categorical_column_with_vocabulary_file(
 def categorical_column_with_vocabulary_list(
     key: str, vocabulary_list: Sequence[Any], dtype: Any = None, default_value: int = -1, num_oov_buckets: int = 0
 ) -> VocabularyListCategoricalColumn:
-    """Ids by the elements of a list: the first one is 0.
+    """Create a column that converts words to ids: their positions in a list, from 0.
 
     Args:
       key: The name of the feature.
-      vocabulary_list: Texts or whole numbers.
+      vocabulary_list: Strings or integers.
       dtype: The dtype of the feature, a string or an integer type; that of the list by default.
-      default_value: The id of words that the list does not have; not with `num_oov_buckets`.
-      num_oov_buckets: How many ids there are for such words, which are hashed.
+      default_value: The id of words that are not in the list; not with `num_oov_buckets`.
+      num_oov_buckets: The number of ids for such words, which are hashed.
 
     >>> colors = tf.feature_column.categorical_column_with_vocabulary_list("color", ["R", "G", "B"])
     >>> column = tf.feature_column.indicator_column(colors)
@@ -223,12 +225,12 @@ def categorical_column_with_vocabulary_list(
 def categorical_column_with_identity(
     key: str, num_buckets: int, default_value: int | None = None
 ) -> IdentityCategoricalColumn:
-    """Whole numbers that are ids, from 0 to `num_buckets - 1`.
+    """Create a column of integers that are ids, from 0 to `num_buckets - 1`.
 
     Args:
       key: The name of the feature.
-      num_buckets: How many ids there are.
-      default_value: The id of numbers out of this range; without it they have none.
+      num_buckets: The number of ids.
+      default_value: The id of numbers out of this range; without it, they have no indicator and lookups raise an error.
 
     >>> weekday = tf.feature_column.categorical_column_with_identity("day", 3, default_value=0)
     >>> column = tf.feature_column.indicator_column(weekday)
@@ -246,7 +248,7 @@ def categorical_column_with_identity(
 def weighted_categorical_column(
     categorical_column: CategoricalColumn, weight_feature_key: str, dtype: Any = None
 ) -> WeightedCategoricalColumn:
-    """Ids with weights, which another feature has.
+    """Create a column of ids with weights, which are another feature.
 
     Args:
       categorical_column: The column of the ids.
@@ -266,11 +268,11 @@ def weighted_categorical_column(
 
 
 def crossed_column(keys: Iterable[Any], hash_bucket_size: int, hash_key: int | None = None) -> CrossedColumn:
-    """Combinations of features, hashed.
+    """Create a column that hashes each combination of several features to an id.
 
     Args:
       keys: Two or more names of features, or categorical columns except those with hash buckets.
-      hash_bucket_size: How many ids there are.
+      hash_bucket_size: The number of ids.
       hash_key: A key of the hash function.
 
     >>> cross = tf.feature_column.crossed_column(["color", "size"], 10)
@@ -300,7 +302,7 @@ def crossed_column(keys: Iterable[Any], hash_bucket_size: int, hash_key: int | N
 
 # -- dense tensors of categories ---------------------------------------------------------------------------------------
 def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
-    """How often each id of a categorical column occurs: one number for each id.
+    """Create a column that counts how often each id of a categorical column occurs in an example.
 
     Args:
       categorical_column: The column of the ids.
@@ -326,17 +328,17 @@ def embedding_column(
     trainable: bool = True,
     use_safe_embedding_lookup: bool = True,
 ) -> EmbeddingColumn:
-    """Vectors that are learned, one for each id of a categorical column.
+    """Create a column that looks up a trainable vector for each id of a categorical column.
 
     Args:
       categorical_column: The column of the ids.
       dimension: The length of a vector.
-      combiner: What becomes of several ids of an example: "mean", "sqrtn" or "sum" of their vectors.
-      initializer: Of the vectors; by default truncated normal with a standard deviation of `1 / sqrt(dimension)`.
-      ckpt_to_load_from: A checkpoint that has the vectors.
-      tensor_name_in_ckpt: Their name in it.
-      max_norm: The length to which longer vectors are shortened.
-      trainable: Whether they are trained.
+      combiner: How the vectors of several ids of an example are combined: "mean", "sqrtn" or "sum".
+      initializer: The initializer of the vectors; by default truncated normal, with deviation `1 / sqrt(dimension)`.
+      ckpt_to_load_from: A checkpoint that contains the vectors.
+      tensor_name_in_ckpt: The name of the vectors in the checkpoint.
+      max_norm: The norm to which longer vectors are clipped.
+      trainable: Whether the vectors are trained.
       use_safe_embedding_lookup: Whether examples without an id, and ids below 0, are allowed.
 
     >>> day = tf.feature_column.categorical_column_with_identity("day", 7)
@@ -370,18 +372,18 @@ def shared_embeddings(
     trainable: bool = True,
     use_safe_embedding_lookup: bool = True,
 ) -> list[SharedEmbeddingColumn]:
-    """Columns of embeddings that several categorical columns have in common. As in TensorFlow, only in graphs.
+    """Create embedding columns that share one table. As in TensorFlow, this works only in graphs.
 
     Args:
       categorical_columns: Columns of the same kind, with the same number of ids.
       dimension: The length of a vector.
-      combiner: What becomes of several ids of an example: "mean", "sqrtn" or "sum" of their vectors.
-      initializer: Of the vectors; by default truncated normal with a standard deviation of `1 / sqrt(dimension)`.
+      combiner: How the vectors of several ids of an example are combined: "mean", "sqrtn" or "sum".
+      initializer: The initializer of the vectors; by default truncated normal, with deviation `1 / sqrt(dimension)`.
       shared_embedding_collection_name: The name of the variable.
-      ckpt_to_load_from: A checkpoint that has the vectors.
-      tensor_name_in_ckpt: Their name in it.
-      max_norm: The length to which longer vectors are shortened.
-      trainable: Whether they are trained.
+      ckpt_to_load_from: A checkpoint that contains the vectors.
+      tensor_name_in_ckpt: The name of the vectors in the checkpoint.
+      max_norm: The norm to which longer vectors are clipped.
+      trainable: Whether the vectors are trained.
       use_safe_embedding_lookup: Whether examples without an id, and ids below 0, are allowed.
 
     Returns:
@@ -411,12 +413,12 @@ def shared_embeddings(
 def sequence_categorical_column_with_identity(
     key: str, num_buckets: int, default_value: int | None = None
 ) -> SequenceCategoricalColumn:
-    """Sequences of whole numbers that are ids.
+    """Create a column of sequences of integers that are ids.
 
     Args:
       key: The name of the feature.
-      num_buckets: How many ids there are.
-      default_value: The id of numbers out of this range; without it they have none.
+      num_buckets: The number of ids.
+      default_value: The id of numbers out of this range; without it, they have no indicator and lookups raise an error.
 
     >>> tf.feature_column.sequence_categorical_column_with_identity("watched", 10).num_buckets
     10
@@ -427,11 +429,11 @@ def sequence_categorical_column_with_identity(
 def sequence_categorical_column_with_hash_bucket(
     key: str, hash_bucket_size: int, dtype: Any = None
 ) -> SequenceCategoricalColumn:
-    """Sequences of ids by hashing.
+    """Create a column that hashes sequences of strings or integers to ids.
 
     Args:
       key: The name of the feature.
-      hash_bucket_size: How many ids there are.
+      hash_bucket_size: The number of ids.
       dtype: The dtype of the feature, a string or an integer type; string by default.
 
     >>> tf.feature_column.sequence_categorical_column_with_hash_bucket("words", 100).name
@@ -448,13 +450,13 @@ def sequence_categorical_column_with_vocabulary_file(
     default_value: int | None = None,
     dtype: Any = None,
 ) -> SequenceCategoricalColumn:
-    """Sequences of ids by the lines of a file.
+    """Create a column that converts sequences of words to ids: their line numbers in a file.
 
     Args:
       key: The name of the feature.
       vocabulary_file: The path of the file.
-      vocabulary_size: How many lines of it are used; all of them by default.
-      num_oov_buckets: How many ids there are for words that the file does not have, which are hashed.
+      vocabulary_size: The number of lines that are used; all of them by default.
+      num_oov_buckets: The number of ids for words that are not in the file, which are hashed.
       default_value: The id of such words, -1 by default; not with `num_oov_buckets`.
       dtype: The dtype of the feature, a string or an integer type; string by default.
 
@@ -475,14 +477,14 @@ def sequence_categorical_column_with_vocabulary_file(
 def sequence_categorical_column_with_vocabulary_list(
     key: str, vocabulary_list: Sequence[Any], dtype: Any = None, default_value: int = -1, num_oov_buckets: int = 0
 ) -> SequenceCategoricalColumn:
-    """Sequences of ids by the elements of a list.
+    """Create a column that converts sequences of words to ids: their positions in a list.
 
     Args:
       key: The name of the feature.
-      vocabulary_list: Texts or whole numbers.
+      vocabulary_list: Strings or integers.
       dtype: The dtype of the feature, a string or an integer type; that of the list by default.
-      default_value: The id of words that the list does not have; not with `num_oov_buckets`.
-      num_oov_buckets: How many ids there are for such words, which are hashed.
+      default_value: The id of words that are not in the list; not with `num_oov_buckets`.
+      num_oov_buckets: The number of ids for such words, which are hashed.
 
     >>> tf.feature_column.sequence_categorical_column_with_vocabulary_list("colors", ["R", "G"]).num_buckets
     2
@@ -499,7 +501,7 @@ def sequence_numeric_column(
     dtype: Any = None,
     normalizer_fn: Callable[[Any], Any] | None = None,
 ) -> SequenceNumericColumn:
-    """Sequences of numbers.
+    """Create a column of sequences of numbers.
 
     Args:
       key: The name of the feature.
@@ -519,7 +521,7 @@ def sequence_numeric_column(
 
 
 def make_parse_example_spec(feature_columns: Iterable[FeatureColumn]) -> dict[str, Any]:
-    """What `tf.io.parse_example` needs to know of the features of columns.
+    """Return the feature specification with which `tf.io.parse_example` reads the features of columns.
 
     Args:
       feature_columns: The columns.

@@ -1,12 +1,14 @@
-"""The base class of Keras layers: lets checkpoints track them."""
+"""The base class of Keras layers: lets checkpoints track them, and graphs of TensorFlow 1 contain them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gradtape._src.arrays.symbolic import graph_for_ops
 from gradtape._src.function.function import Function
 from gradtape._src.shape import TensorSpec
+from gradtape._src.tf.v1.graphs.tensors import graph_values
 from gradtape._src.variable import Variable, unwrapped
 
 _KERAS_OWN = frozenset({"_layers", "_metrics", "_seed_generators", "_trainable_variables", "_non_trainable_variables"})
@@ -16,7 +18,22 @@ _NO_VALUE = object()
 
 
 class Layer:
-    """Tells checkpoints the names of a Keras layer's variables and layers."""
+    """Tells checkpoints the names of a Keras layer's variables and layers; adds its calls to graphs."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer. With tensors of a TensorFlow 1 graph, the whole call is one operation of the graph.
+
+        Keras' `Layer.__call__` creates the variables before it calls this.
+        """
+        call = super().__call__  # type: ignore[misc]
+        graph = graph_for_ops()
+        if graph is None or not graph_values((args, kwargs)):
+            return call(*args, **kwargs)
+
+        def layer(*args: Any, **kwargs: Any) -> Any:
+            return call(*args, **kwargs)
+
+        return graph.record(layer, args, kwargs, getattr(self, "name", None))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if getattr(self, name, _NO_VALUE) is not value:  # `self.x = self.x` has no effect, not even on a property

@@ -369,7 +369,9 @@ class Graph(FuncGraph, metaclass=_Kind):
         """Return whether a session can be fed a value for a tensor."""
         return is_graph_value(tensor) and tensor.graph is self
 
-    is_fetchable = is_feedable
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        """Return whether a session can fetch a tensor or run an operation."""
+        return (is_graph_value(tensor_or_op) or isinstance(tensor_or_op, Operation)) and tensor_or_op.graph is self
 
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
         """Return the graph as a `GraphDef` message: a node for each operation."""
