@@ -9,11 +9,21 @@ from latex2mathml.converter import convert
 
 _VERBATIM = re.compile(r"<(pre|code|script|style)\b.*?</\1>", re.DOTALL)
 _FORMULA = re.compile(r"\$\$(?P<block>[^$]+)\$\$|\$(?P<inline>[^\s$](?:[^$]*[^\s$])?)\$")
+_FUNCTION = "<mi>[a-z]{2,}</mi>"
+_AFTER = re.compile(rf"(<ms(?:up|ub)>)?{_FUNCTION}(?=<m(?:i|n|sup|sub|frac|row|sqrt)>)")
+_BEFORE = re.compile(rf"</m(?:i|n|sup|sub|frac|row|sqrt)>(?={_FUNCTION})")
+
+
+def _spaced(mathml: str) -> str:
+    """Add the spaces around functions such as sin, which browsers leave out."""
+    space = '<mspace width="0.17em"/>'
+    mathml = _AFTER.sub(lambda found: found[0] if found[1] else found[0] + space, mathml)
+    return _BEFORE.sub(lambda found: found[0] + space, mathml)
 
 
 def _mathml(found: re.Match[str]) -> str:
     tex, display = (found["block"], "block") if found["block"] else (found["inline"], "inline")
-    return convert(unescape(tex).strip(), display=display)
+    return _spaced(convert(unescape(tex).strip(), display=display))
 
 
 def rendered(html: str) -> str:

@@ -50,6 +50,14 @@ def test_generated_pages_and_pictures_are_up_to_date():
     assert (DOCS / "gallery.md").read_text(encoding="utf-8") == gallery.build(), "run python docs/make_gallery.py"
 
 
+@pytest.mark.parametrize(
+    ("formula", "spaces"), [(r"x \sin x", 2), (r"\sin(x)", 0), (r"e^{-t} \cos t + 2", 2), (r"\tanh^2 x", 0)]
+)
+def test_functions_in_formulas_have_spaces_around_them(formula: str, spaces: int):
+    pytest.importorskip("latex2mathml", reason="the extra 'docs' is not installed")
+    assert load("mathematics").rendered(f"<p>${formula}$</p>").count("<mspace") == spaces
+
+
 def test_it_builds(tmp_path: Path):
     """With the checks of tests/test_built_site.py, as `make docs` does."""
     pytest.importorskip("mkdocstrings", reason="the extra 'docs' is not installed")
