@@ -35,7 +35,6 @@ TABLES = {  # modules that have literals of several primitives' names, and why t
     "formats/event.py": "the fields of a message",
     "graph/bounds.py": "the bounds of integers: rules of that interpreter",
     "graph/lazy_programs.py": "what moves numbers only, where long chains are divided",
-    "graph/operations.py": "the attributes of nodes that TensorFlow's graphs have as inputs: rules of that view",
     "graph/numpy_executor.py": "NumPy kernels whose result is new memory",
     "graph/passes.py": "algebra of graphs: rules of that interpreter",
     "graph/__init__.py": "the ops at which rewrites begin",

@@ -179,7 +179,7 @@ def test_graphs_and_traces(tmp_path, writer):
     events = list(read_events(event_files(str(tmp_path))[0]))
     nodes = GraphDef.FromString(events[-1].graph_def).node
     assert [(node.op, list(node.input)) for node in nodes] == [
-        ("Placeholder", []), ("Mul", ["args_0", "args_0"]), ("Sin", ["multiply"]),
+        ("Placeholder", []), ("Mul", ["x", "x"]), ("Sin", ["mul"]), ("Identity", ["Sin"]),
     ]  # fmt: skip
     assert [(event.step, value.tag) for event in events for value in event.summary.value] == [(4, "trace")]
 

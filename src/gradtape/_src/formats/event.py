@@ -207,6 +207,12 @@ class Event(Record):
     }
 
 
+class _NamedFunction(Record):
+    """A function that an op calls."""
+
+    schema: ClassVar[dict[str, Field]] = {"name": Field(1, "string")}
+
+
 class AttrValue(Record):
     """An attribute of an op; only the kinds that graph views show."""
 
@@ -218,6 +224,7 @@ class AttrValue(Record):
         "type": Field(6, "int", oneof="value"),
         "shape": Field(7, TensorShapeProto, oneof="value"),
         "tensor": Field(8, TensorProto, oneof="value"),
+        "func": Field(10, _NamedFunction, oneof="value"),
     }
 
 
@@ -237,10 +244,45 @@ class _Versions(Record):
     schema: ClassVar[dict[str, Field]] = {"producer": Field(1, "int"), "min_consumer": Field(2, "int")}
 
 
-class GraphDef(Record):
-    """A graph as a list of its ops."""
+class ArgDef(Record):
+    """An argument or a result of an op."""
 
-    schema: ClassVar[dict[str, Field]] = {"node": repeated(1, NodeDef), "versions": Field(4, _Versions)}
+    schema: ClassVar[dict[str, Field]] = {"name": Field(1, "string"), "type": Field(3, "int")}
+
+
+class OpDef(Record):
+    """The signature of an op or a function."""
+
+    ArgDef = ArgDef
+    schema: ClassVar[dict[str, Field]] = {
+        "name": Field(1, "string"),
+        "input_arg": repeated(2, ArgDef),
+        "output_arg": repeated(3, ArgDef),
+    }
+
+
+class FunctionDef(Record):
+    """A function that ops of a graph call: its ops, and the tensors that it returns."""
+
+    schema: ClassVar[dict[str, Field]] = {
+        "signature": Field(1, OpDef),
+        "node_def": repeated(3, NodeDef),
+        "ret": mapping(4, "string"),
+    }
+
+
+class _FunctionLibrary(Record):
+    schema: ClassVar[dict[str, Field]] = {"function": repeated(1, FunctionDef)}
+
+
+class GraphDef(Record):
+    """A graph as a list of its ops, and the functions that they call."""
+
+    schema: ClassVar[dict[str, Field]] = {
+        "node": repeated(1, NodeDef),
+        "library": Field(2, _FunctionLibrary),
+        "versions": Field(4, _Versions),
+    }
 
 
 def shape_proto(shape: Any) -> TensorShapeProto:

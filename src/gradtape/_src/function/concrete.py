@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from numpy import ndarray
 
 from gradtape._src import errors, nest
 from gradtape._src.arrays.dimensions import DynamicOpError, DynamicSizeError
 from gradtape._src.arrays.lazy import is_lazy_on_host
-from gradtape._src.arrays.symbolic import Graph, NeedsEagerError, Symbolic, current_graph
+from gradtape._src.arrays.symbolic import NeedsEagerError, Symbolic, current_graph
 from gradtape._src.conversion import convert
 from gradtape._src.devices import chosen, placement
 from gradtape._src.function.arguments import Arguments, arguments_of, distinct, plain, split_keywords
@@ -35,6 +35,7 @@ from gradtape._src.variable.spec import VariableSpec
 
 if TYPE_CHECKING:
     from gradtape._src.function.function import Function
+    from gradtape._src.graph.operations import FuncGraph
     from gradtape._src.graph.traced import Traced
 
 _COMPUTED = object()
@@ -91,9 +92,9 @@ class ConcreteFunction:
             observe(self)
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> FuncGraph:
         """The graph of the trace: nodes, inputs, variables."""
-        return self._traced.graph
+        return cast("FuncGraph", self._traced.graph)
 
     def xla(self) -> Any:
         """The XLA executor of its program."""
@@ -158,15 +159,33 @@ class ConcreteFunction:
         first = [named(spec, name) for spec, name in zip(args, names, strict=False)]
         return (*first, *args[len(first) :]), {name: named(spec, name) for name, spec in kwargs.items()}
 
+    def name_inputs(self, names: list[str | None] | None) -> None:
+        """Use the names that specifications give to tensors."""
+        if names is not None:
+            self.names = names
+            known = [*self.graph.argument_names, *[""] * len(names)]
+            self.graph.argument_names = [new or old for new, old in zip(names, known, strict=False)]
+
     @property
     def inputs(self) -> list[Any]:
-        """The `TensorSpec`s of the tensors that it takes."""
-        return [spec_of(t) for t in self._traced.inputs]
+        """The tensors of its graph that are arguments."""
+        return list(self.graph.inputs)
 
     @property
     def outputs(self) -> list[Any]:
-        """The `TensorSpec`s of the tensors that it returns."""
-        return [spec_of(t) for t in self._traced.outputs]
+        """The tensors of its graph that are results."""
+        return list(self.graph.outputs)
+
+    @property
+    def captured_inputs(self) -> list[Any]:
+        """What it takes besides its arguments: handles of variables, and tensors from outside."""
+        feeds = [feed for feed in self.graph.feeds if feed.kind in ("variable", "array")]
+        return [feed.value.handle if feed.kind == "variable" else convert(feed.value) for feed in feeds]
+
+    @property
+    def function_def(self) -> Any:
+        """Its graph as the message `FunctionDef`."""
+        return self.graph.function_def(f"__inference_{self.name}")
 
     @property
     def variables(self) -> tuple[Variable, ...]:

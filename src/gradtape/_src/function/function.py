@@ -271,7 +271,7 @@ class Function:
                 found = self._polymorphic.for_specs(arguments, unknown)
         else:
             found = self._cache.find(arguments.key, arguments.variable_args) or self.trace(arguments)
-        found.names = self._signature.names(args, kwargs) or found.names
+        found.name_inputs(self._signature.names(args, kwargs))
         return found
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str | bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from gradtape._src import nest
 from gradtape._src.conversion import convert, wrap
-from gradtape._src.function.arguments import Keywords
+from gradtape._src.function.arguments import Keywords, split_keywords
 from gradtape._src.ops.ragged import RaggedTensor, RaggedTensorSpec
 from gradtape._src.ops.sparse_tensor import SparseTensor, SparseTensorSpec
 from gradtape._src.shape import TensorShape, TensorSpec
@@ -92,6 +93,25 @@ class Signature:
             return None
         found = [leaf.name for leaf in leaves if isinstance(leaf, TensorSpec)]
         return found if any(found) else None
+
+    def argument_names(self, given: tuple[Any, ...], leaves: Sequence[Any]) -> list[str]:
+        """The name of the parameter of each tensor among the arguments, for the inputs of a graph."""
+        remaining, found = iter(leaves), []
+        for name, value in self._by_name(given):
+            own = itertools.islice(remaining, len(nest.flatten(value, expand_composites=True)))
+            found += [name if name[:1].isalpha() else "Placeholder" for leaf in own if type(leaf) is Tensor]
+        return found
+
+    def _by_name(self, given: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+        """The arguments with the names of their parameters."""
+        args, kwargs = split_keywords(given)
+        known = self.known_parameters
+        parameters = [] if known is None else list(known.parameters.values())
+        plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+        names = [*plain, *[f"{rest}_{i}" for i in range(len(args) - len(plain))]]
+        yield from zip(names, args, strict=False)
+        yield from kwargs.items()
 
     @functools.cached_property
     def shapes(self) -> list[Any]:

@@ -18,7 +18,6 @@ from gradtape._src.arrays.symbolic import (
     NeedsEagerError,
     Symbolic,
     dynamic_argument,
-    no_value,
     tracing,
 )
 from gradtape._src.conversion import wrap
@@ -146,6 +145,7 @@ class Tracer:
         graph.polymorphic = shapes is not None
         ops = collector()
         graph.static = bool(self._jit_compile) or ops is not None
+        graph.argument_names = self.signature.argument_names(arguments.given, arguments.leaves)
         graph.tracks_constants = self.tracks_constants
         graph.variable_params.update((v.uid, VariableParam(v, i, graph)) for i, v in enumerate(arguments.variable_args))
         self.count += 1
@@ -166,13 +166,11 @@ class Tracer:
             empty = shapes is None and self.may_generalise and any(map(_is_empty, tensors))
             given = nest.pack_sequence_as(arguments.given, leaves, expand_composites=True)
             result = self._run_dynamic(graph, given, may_create, self._knows_shapes and not empty)
-            flat = nest.flatten(result, expand_composites=True)
-            outputs = [*filter(_is_output, flat)]
+            outputs = [*filter(_is_output, nest.flatten(result, expand_composites=True))]
             for out in outputs:
                 graph.own(out.array)  # raises an error for a value that escaped from a branch or a loop
-        graph.watched = ()
-        graph.concrete = no_value  # the arguments of this call are released
         traced = Traced(graph, trace, inputs, outputs)
+        graph.complete(traced)
         traced.check_divided()
         made: ConcreteFunction = kind(self.origin, arguments.given, leaves, traced, result)
         return made

@@ -8,112 +8,89 @@ from typing import Any
 
 import numpy as np
 
-from gradtape._src.arrays.dimensions import is_dimension
-from gradtape._src.arrays.symbolic import Graph, Node, Symbolic, current_graph
+from gradtape._src.arrays.symbolic import Graph, Symbolic, current_graph, no_value
 from gradtape._src.autodiff.gradient_overrides import check_map, registered
 from gradtape._src.conversion import wrap
-from gradtape._src.core.primitive import registry
 from gradtape._src.core.tape import Record
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.formats.event import AttrValue, GraphDef, NodeDef, shape_proto
+from gradtape._src.formats.event import FunctionDef, GraphDef, NodeDef, OpDef
+from gradtape._src.graph.graph_def import function_def, graph_def, named_outputs, node_def
+from gradtape._src.graph.listing import Listed, Listing, Results, static_inputs
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
 
-_PROGRAMS = {
-    "inline": "PartitionedCall",
-    "switch": "Case",
-    "scan": "While",
-    "loop": "While",
-    "dynamic_loop": "While",
-    "check": "Assert",
-    "host_effect": "EagerPyFunc",
-    "host_function": "EagerPyFunc",
-    "argwhere": "Where",
-    "arange": "Range",
-    "extents": "Shape",
-    "size_of": "Shape",
-    "assume": "Assert",
-}
-"""TensorFlow's names of nodes that are not primitives."""
-
-_FEEDS = {"argument": "Placeholder", "variable": "ReadVariableOp", "array": "Const", "per_call": "Placeholder"}
-
-
-_STATIC_INPUTS = {
-    **dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin"), "axis"),
-    **dict.fromkeys(("concatenate", "flip", "take", "cumsum", "cumprod"), "axis"),
-    **dict.fromkeys(("reshape", "broadcast_to"), "shape"),
-    "transpose": "perm",
-}
-"""Static arguments of primitives that are the last input of TensorFlow's op."""
-
 
 class Operation:
-    """A node of a graph: its name, TensorFlow's name of the op, and its input and output tensors.
+    """An operation of a graph: its name, TensorFlow's name of the op, and its input and output tensors.
 
     >>> import gradtape as tf
     >>> graph = tf.function(lambda x: x * x).get_concrete_function(tf.constant(2.0)).graph
     >>> [(op.name, op.type) for op in graph.get_operations()]
-    [('args_0', 'Placeholder'), ('multiply', 'Mul')]
+    [('x', 'Placeholder'), ('mul', 'Mul'), ('Identity', 'Identity')]
     """
 
     record: Record | None = None  # its record on the tape, while its gradient function is called
+    device = ""
 
-    def __init__(self, graph: FuncGraph, type: str, outputs: Sequence[Symbolic], node: Node | None) -> None:
-        self.graph, self.type = graph, type
-        self.name = graph.name_of(outputs[0]).partition(":")[0]
-        self._outputs, self.node = outputs, node
+    def __init__(self, graph: FuncGraph, listed: Listed) -> None:
+        self.graph, self._listed = graph, listed
+        self.name, self.type, self.node = listed.name, listed.type, listed.node
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """The tensors it takes: values of the graph, and constants."""
-        if self.node is None:
-            return ()
-        name, args, attrs, _ = self.node
-        static = [_sizes(attrs[key])] if (key := _STATIC_INPUTS.get(name)) in attrs else []
-        return tuple([self.graph.tensor_of(arg) for arg in (*args, *static)])
+        return self.graph.tensors_into(self._listed)
 
     @property
     def outputs(self) -> list[Tensor]:
         """The tensors it returns."""
-        return [self.graph.tensor_of(symbol) for symbol in self._outputs]
+        return [self.graph.tensor_of(symbol) for symbol in self._listed.outputs]
+
+    @property
+    def control_inputs(self) -> list[Operation]:
+        """No operations: nodes are in the order in which they run."""
+        return []
 
     def values(self) -> tuple[Tensor, ...]:
         """The tensors it returns."""
         return tuple(self.outputs)
 
     @property
-    def op_def(self) -> str:
-        """TensorFlow's name of the op."""
-        return self.type
+    def op_def(self) -> OpDef:
+        """The message `OpDef`, with the name of the op."""
+        return OpDef(name=self.type)
 
     @property
     def node_def(self) -> NodeDef:
         """The message `NodeDef`."""
-        first = self._outputs[0]
-        sizes = [n if isinstance(n, int) else None for n in first.shape]
-        attrs = {
-            "dtype": AttrValue(type=as_dtype(first.dtype).as_datatype_enum),
-            "_output_shapes": AttrValue(shape=shape_proto(sizes)),
-        }
-        args = () if self.node is None else self.node.args
-        names = [self.graph.name_of(arg).removesuffix(":0") for arg in args if type(arg) is Symbolic]
-        return NodeDef(name=self.name, op=self.type, input=names, attr=attrs)
+        return node_def(self._listed)
 
     def get_attr(self, name: str) -> Any:
         """The value of an attribute."""
-        if name not in ("T", "dtype"):
+        attrs = self.node_def.attr
+        if name == "T" and self._listed.outputs:
+            return as_dtype(self._listed.outputs[0].dtype)
+        if name not in attrs:
             raise ValueError(f"Operation '{self.name}' has no attr named '{name}'.")
-        return as_dtype(self._outputs[0].dtype)
+        return as_dtype(attrs[name].type) if name == "dtype" else getattr(attrs[name], _KINDS.get(name, "func"))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Operation) and self._outputs[0] is other._outputs[0]
+        return isinstance(other, Operation) and self._key == other._key
 
     def __hash__(self) -> int:
-        return id(self._outputs[0])
+        return hash(self._key)
+
+    @property
+    def _key(self) -> Any:
+        outputs = self._listed.outputs
+        return id(outputs[0]) if outputs else (id(self.graph), self.name)
 
     def __repr__(self) -> str:
         return f"<tf.Operation '{self.name}' type={self.type}>"
+
+
+_KINDS = {"shape": "shape", "_output_shapes": "shape", "value": "tensor"}
+"""The fields of attributes that are not functions."""
 
 
 class FuncGraph(Graph):
@@ -121,7 +98,7 @@ class FuncGraph(Graph):
 
     _gradient_maps: tuple[tuple[int, int, dict[str, str]], ...] = ()  # first node, end, and names
     _tracked = -1  # the size of `arrays` when `_uids` was made from it
-    _named = (-1, -1)  # the numbers of feeds and nodes in `_names_by_id`
+    _listed: tuple[Any, Listing] | None = None  # what the listing depends on, and the listing
 
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """Return a name that is new in this graph, with a number if the name is taken. Names are case-insensitive."""
@@ -184,28 +161,55 @@ class FuncGraph(Graph):
                 return registered(names[operation.type], operation)
         return None
 
-    def get_operations(self) -> list[Operation]:
-        """The inputs and the nodes, in the order in which they run."""
-        return list(self._operations())
+    argument_names: Sequence[str] = ()
+    results: Results | None = None  # of a complete graph
+    building_function = True
+    finalized = False
 
-    def _operations(self) -> Iterator[Operation]:
-        for feed in self.feeds:
-            yield Operation(self, _FEEDS[feed.kind], (feed.symbol,), None)
-        for node in self.nodes:
-            yield Operation(self, type_of(node), node.outputs, node)
+    def complete(self, traced: Any) -> None:
+        """End the trace: the arguments of the call are released, and the results are among the operations."""
+        self.watched, self.concrete = (), no_value
+        assigned = [(state.variable, state.reading.array) for state in traced.state]
+        self.results = Results([t.array for t in traced.outputs], assigned)
+
+    @property
+    def listing(self) -> Listing:
+        """Its operations as TensorFlow lists them."""
+        size = (len(self.feeds), len(self.nodes), self.results is not None, tuple(self.argument_names))
+        if self._listed is None or self._listed[0] != size:
+            constants = self.__dict__.setdefault("_constants", {})
+            made = Listing(self, self.feeds, self.nodes, self._names_of_arguments(), self.results, constants)
+            self._listed = (size, made)
+        return self._listed[1]
+
+    def _names_of_arguments(self) -> list[str]:
+        count = sum(feed.kind == "argument" for feed in self.feeds)
+        known = self.argument_names
+        return [known[i] if i < len(known) else f"args_{i}" for i in range(count)]
+
+    def get_operations(self) -> list[Operation]:
+        """The operations in the order in which they run: inputs, constants, nodes and results."""
+        return [Operation(self, listed) for listed in self.listing.operations]
 
     def operation_of(self, symbol: Symbolic) -> Operation:
         """The operation that a value is an output of."""
-        node = self.maker(symbol)
-        if node is not None:
-            return Operation(self, type_of(node), node.outputs, node)
-        kind = next((feed.kind for feed in self.feeds if feed.symbol is symbol), "array")
-        return Operation(self, _FEEDS[kind], (symbol,), None)
+        for listed in self.listing.operations:
+            if any(output is symbol for output in listed.outputs):
+                return Operation(self, listed)
+        return Operation(self, Listed(f"{self.name}/input", "Const", (), (symbol,)))
 
     def consumers(self, symbol: Symbolic) -> list[Operation]:
         """The operations that take a value, repeated if they take it more than once."""
-        users = [node for node in self.nodes for arg in node.args if arg is symbol]
-        return [Operation(self, type_of(node), node.outputs, node) for node in users]
+        name = self.name_of(symbol)
+        return [Operation(self, each) for each in self.listing.operations for taken in each.inputs if taken == name]
+
+    def tensors_into(self, listed: Listed) -> tuple[Tensor, ...]:
+        """The tensors that an operation takes; handles of variables are not tensors."""
+        if listed.node is None or current_graph() is not self:
+            symbols = {name: symbol for each in self.listing.operations for name, symbol in named_outputs(each)}
+            return tuple([self.tensor_of(symbols[name]) for name in listed.inputs if name in symbols])
+        static = [value for _, value in static_inputs(listed.node)]
+        return tuple([self.tensor_of(arg) for arg in (*listed.node.args, *static)])
 
     def tensor_of(self, value: Any) -> Tensor:
         """The tensor of an operand or a result of a node: the one that a tape tracks, if there is one.
@@ -223,16 +227,16 @@ class FuncGraph(Graph):
         return tensor
 
     def name_of(self, symbol: Symbolic) -> str:
-        size = (len(self.feeds), len(self.nodes))
-        if self._named != size:
-            self._names_by_id, self._named = self.names(), size
-        return self._names_by_id.get(id(symbol), f"{self.name}/input:0")
+        return self.listing.names.get(id(symbol), f"{self.name}/input:0")
+
+    def names(self) -> dict[int, str]:
+        return self.listing.names
 
     def get_operation_by_name(self, name: str) -> Operation:
         """The operation of this name."""
-        for operation in self._operations():
-            if operation.name == name:
-                return operation
+        for listed in self.listing.operations:
+            if listed.name == name:
+                return Operation(self, listed)
         raise KeyError(f"The name '{name}' refers to an Operation not in the graph.")
 
     def get_tensor_by_name(self, name: str) -> Tensor:
@@ -249,29 +253,41 @@ class FuncGraph(Graph):
             )
         return outputs[int(number)]
 
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """The operation or the tensor of a name; an operation or a tensor as it is."""
+        if not isinstance(obj, str):
+            return obj
+        if ":" in obj and allow_tensor:
+            return self.get_tensor_by_name(obj)
+        if not allow_operation:
+            raise ValueError(f"The name '{obj}' looks like an operation, but it is not allowed here.")
+        return self.get_operation_by_name(obj)
+
+    @property
+    def version(self) -> int:
+        """The number of its operations."""
+        return len(self.listing.operations)
+
     @property
     def inputs(self) -> list[Tensor]:
         """The arguments."""
         return [wrap(feed.symbol) for feed in self.feeds if feed.kind == "argument"]
 
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The results, once the graph is complete."""
+        return [wrap(symbol) for symbol in self.listing.results]
+
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
-        """The graph as the message `GraphDef`: a node for each input and each op, with dtypes and shapes.
+        """The graph as the message `GraphDef`: a node for each operation, and functions for branches and loops.
 
         >>> import gradtape as tf
         >>> graph = tf.function(lambda x: x * x).get_concrete_function(tf.constant(2.0)).graph
         >>> [node.op for node in graph.as_graph_def().node]
-        ['Placeholder', 'Mul']
+        ['Placeholder', 'Mul', 'Identity']
         """
-        return GraphDef(node=[operation.node_def for operation in self._operations()])
+        return graph_def(self.listing)
 
-
-def _sizes(value: Any) -> Any:
-    """A static argument as a constant: an axis, axes, or a shape with -1 for unknown sizes."""
-    return np.asarray([-1 if is_dimension(n) else n for n in value] if type(value) is tuple else value, np.int32)
-
-
-def type_of(node: Node) -> str:
-    """TensorFlow's name of the op of a node."""
-    name = node.attrs["of"] if node.name == "dynamic" else node.name
-    op = registry.get(name)
-    return _PROGRAMS.get(name, name) if op is None else op.tf_name
+    def function_def(self, name: str) -> FunctionDef:
+        """The graph as the message `FunctionDef`."""
+        return function_def(name, self.listing, [])

@@ -144,6 +144,11 @@ class Program:
             self._sized[sizes] = found
         return found
 
+    @property
+    def graph(self) -> Graph:
+        """The graph that it computes values of."""
+        return self._graph
+
     def versions(self) -> list[Program]:
         """The programs that are compiled: this one or, with unknown dimensions, one for each set of sizes."""
         return list(self._sized.values()) or [self]

@@ -20,7 +20,8 @@ from gradtape._src.devices import chosen
 from gradtape._src.dtypes import DType, as_dtype
 from gradtape._src.formats.event import GraphDef
 from gradtape._src.graph import host_calls as host_calls  # registers how functions without a rule run in graphs
-from gradtape._src.graph.operations import FuncGraph, type_of
+from gradtape._src.graph.listing import type_of
+from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.graph.trace import Trace
 from gradtape._src.interrupts import contextmanager, setting
 from gradtape._src.shape import TensorShape
