@@ -27,7 +27,13 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("public",),  # gradtape, gradtape.math, gradtape.nn, …
     ("hooks.tensorflow", "jupyter", "testing"),
     ("hooks.tensorflow_python", "hooks.tf_keras"),
-    ("hooks.gradient_registry", "hooks.identity_collections", "hooks.nest_functions", "hooks.private_functions"),
+    (
+        "hooks.gradient_registry",
+        "hooks.identity_collections",
+        "hooks.nest_functions",
+        "hooks.private_functions",
+        "hooks.private_names",
+    ),
     ("keras_backend",),
     ("hooks.keras",),
     ("experimental", "feature_column", "saved_model"),

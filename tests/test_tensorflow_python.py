@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import gradtape as tf
-from gradtape._src.hooks import tensorflow_python
+from gradtape._src.hooks import private_names, tensorflow_python
 
 LATER = {"saved_model.load", "saved_model.save", "ops.template", "ops.rnn"}
 """Modules whose names wait for namespaces that gradtape does not have yet."""
@@ -22,6 +22,49 @@ def test_every_entry_of_the_table_leads_to_something(path):
         if public.startswith(("tf.keras", "tf.compat.v1.flags", "tf.compat.v1.app")):
             continue  # of packages that may be missing
         assert tensorflow_python._public(public) is not None, where
+
+
+def _resolved(dotted):
+    """The object with a public name, or None."""
+    found = tf
+    for part in dotted.split(".")[1:]:
+        found = getattr(found, part, None)
+    return found
+
+
+def test_every_exported_name_is_found_where_tensorflow_defines_it():
+    import importlib.util
+
+    public_names = 0
+    for module in private_names.modules():
+        own_module = tensorflow_python.find(module)
+        if module.startswith("autograph.") and importlib.util.find_spec("malt") is not None:
+            continue  # modules of malt, which has its own objects
+        for name, public in private_names._names(module).items():
+            expected = _resolved(public)
+            if expected is not None and name != "flags":
+                assert getattr(own_module, name) is expected, (module, name)
+                public_names += 1
+    assert public_names > 1000
+
+
+def test_generated_modules_have_raw_ops_with_positional_arguments():
+    math, nn = tensorflow_python.find("ops.gen_math_ops"), tensorflow_python.find("ops.gen_nn_ops")
+    assert math.add_v2([1.0], [2.0]).numpy().tolist() == [3.0]
+    assert math._sum([[1.0, 2.0]], [1], keep_dims=True).numpy().tolist() == [[3.0]]
+    assert math.Sum is tf.raw_ops.Sum
+    assert nn.conv2d(tf.ones([1, 2, 2, 1]), tf.ones([1, 1, 1, 1]), [1, 1, 1, 1], "SAME").shape == [1, 2, 2, 1]
+    x = tf.constant([-1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = nn.relu6(x)
+    assert tape.gradient(y, x).numpy().tolist() == [0.0, 1.0]
+    with pytest.raises(TypeError, match=r"add_v2\(\) takes 3 positional arguments but 4 were given"):
+        math.add_v2(1.0, 2.0, "name", 3)
+    with pytest.raises(TypeError, match="multiple values for argument 'x'"):
+        math.add_v2(1.0, x=2.0)
+    with pytest.raises(AttributeError, match="private code"):
+        _ = math.nothing
 
 
 def test_programs_import_private_modules():
@@ -60,6 +103,10 @@ assert device_lib.list_local_devices()[0].device_type == 'CPU'
             "tf.placeholder is a TensorFlow 1 name: use tf.compat.v1.placeholder",
         ),
         ("from tensorflow.python.ops import array_ops; array_ops.nothing", "TensorFlow's private code"),
+        (
+            "from tensorflow.python.compiler.mlir import mlir; mlir.convert_function",
+            "tf.mlir.experimental.convert_function is not in gradtape: for TensorFlow's own graphs",
+        ),
     ],
 )
 def test_what_is_missing_says_so(statement, words):

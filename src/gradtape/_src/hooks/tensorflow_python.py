@@ -1,9 +1,10 @@
 """`tensorflow.python.*` under the alias: TensorFlow's private modules, as far as their names are public elsewhere.
 
-The module is one table. A module has the names of the public namespaces listed for it, searched in order;
-`name=tf.other` is public under another name. Nothing here is implemented only for a private module, except reading a
-setting that has a public setter, the arithmetic of Keras 2's `conv_utils`, and the small functions of
-`private_functions`.
+What a module defines and TensorFlow exports is found by `private_names`, a record of TensorFlow's own exports. The
+table below adds what modules import from each other and what libraries use beside it: a module also has the names of
+the public namespaces listed for it, searched in order; `name=tf.other` comes before all others. Nothing is implemented
+only for a private module, except reading a setting that has a public setter, the arithmetic of Keras 2's `conv_utils`,
+and the small functions of `private_functions`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import importlib.util
 from types import ModuleType
 from typing import Any
 
-from gradtape._src.hooks import nest_functions
+from gradtape._src.hooks import nest_functions, private_names
+from gradtape._src.reasons import missing_sentence
 
 __all__ = ["PREFIX", "find"]
 
@@ -335,22 +337,39 @@ class _Private(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         path = vars(self)["_path"]
-        if not name.startswith("__"):
-            child = f"{path}.{name}".lstrip(".")
-            if _is_known(child):
-                return find(child)
-            for where in TABLE.get(path, "tf" if not path else "").split():
-                own, renamed, public = where.partition("=")
-                if renamed and own == name:
-                    return _public(public)
-                space = None if renamed else _public(where)
-                if space is not None and hasattr(space, name):
-                    return getattr(space, name)
-        raise AttributeError(
-            f"module {self.__name__!r} has no attribute {name!r}. That is TensorFlow's private code: gradtape "
-            "provides only its public parts, under their public names tf.….",
-            name=name,
-        )
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name)
+        child = f"{path}.{name}".lstrip(".")
+        if _is_known(child):
+            return find(child)
+        found = _member(path, name)
+        if found is not None:
+            return found
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}. {_why_not(path, name)}.", name=name)
+
+
+def _member(path: str, name: str) -> Any:
+    """What a private module has under this name; None if gradtape has nothing of this kind."""
+    rows = [row.partition("=") for row in TABLE.get(path, "tf" if not path else "").split()]
+    named = [public for own, renamed, public in rows if renamed and own == name]
+    exported = private_names.public_name(path, name)
+    for public in (*named, *([exported] if exported else ())):
+        found = _public(public)
+        if found is not None:
+            return found
+    raw = private_names.raw_function(path, name)
+    if raw is not None:
+        return raw
+    spaces = [_public(where) for where, renamed, _ in rows if not renamed]
+    return next((getattr(space, name) for space in spaces if space is not None and hasattr(space, name)), None)
+
+
+def _why_not(path: str, name: str) -> str:
+    """What to say of a name that a private module lacks."""
+    public = private_names.public_name(path, name)
+    if public is not None:
+        return missing_sentence(public) or f"Its public name, {public}, is not in gradtape"
+    return "That is TensorFlow's private code: gradtape provides only its public parts, under their public names tf.…"
 
 
 def _public(dotted: str) -> Any:
@@ -369,8 +388,15 @@ def _public(dotted: str) -> Any:
 _AUTOGRAPH = tuple(f"autograph.{part}" for part in ("converters", "core", "lang", "operators", "pyct", "utils"))
 
 
+@functools.cache
+def _known() -> frozenset[str]:
+    """Every module with names, and the packages that contain one."""
+    parts = [path.split(".") for path in (*TABLE, *private_names.modules())]
+    return frozenset(".".join(each[:n]) for each in parts for n in range(1, len(each) + 1))
+
+
 def _is_known(path: str) -> bool:
-    return path in TABLE or any(known.startswith(f"{path}.") for known in TABLE)
+    return path in _known()
 
 
 @functools.cache
@@ -384,7 +410,7 @@ def find(path: str) -> ModuleType | None:
             return importlib.import_module(path.replace("autograph", "malt", 1))
         except ModuleNotFoundError:
             return None
-    if path.startswith("keras.") and path not in TABLE:
+    if path.startswith("keras.") and not _is_known(path):
         found = _public("tf." + path)
         return found if isinstance(found, ModuleType) else None
     return _Private(path) if not path or _is_known(path) else None
