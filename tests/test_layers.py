@@ -28,6 +28,7 @@ LAYERS = (  # from top to bottom; a layer imports what is below it, and nothing 
     ("hooks.tensorflow", "jupyter", "testing"),
     ("hooks.tensorflow_python", "hooks.tf_keras"),
     (
+        "hooks.file_functions",
         "hooks.gradient_registry",
         "hooks.identity_collections",
         "hooks.nest_functions",

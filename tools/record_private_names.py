@@ -19,9 +19,12 @@ from pathlib import Path
 IMPORT = re.compile(r"from tensorflow\.python\.(\S+) import (\w+)(?: as (\w+))?")
 
 
-def exports(folder: Path) -> dict[tuple[str, str], set[str]]:
+def exports(package: Path) -> dict[tuple[str, str], set[str]]:
     """(Private module, name in it) -> public names."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for module, name, public in IMPORT.findall((package / "__init__.py").read_text()):
+        found[module, name].add(f"tf.{public or name}")
+    folder = package / "_api" / "v2"
     for file in folder.rglob("__init__.py"):
         parts = file.parent.relative_to(folder).parts
         if {"v2", "__internal__"} & {*parts} or "v1" in parts[2:]:
@@ -40,8 +43,8 @@ def main() -> None:
     """Print a line per module."""
     (package,) = importlib.util.find_spec("tensorflow").submodule_search_locations
     modules: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for (module, name), public in sorted(exports(Path(package) / "_api" / "v2").items()):
-        public = {each for each in public if ".raw_ops." not in each}
+    for (module, name), public in sorted(exports(Path(package)).items()):
+        public = {each for each in public if ".raw_ops." not in each and "._" not in each}
         spaces = modules[module]
         if public:
             space, _, last = best(name, public).rpartition(".")

@@ -90,8 +90,9 @@ def test_logging_counts_lines(caplog):
 
 def test_events_are_read_and_summaries_merged(tmp_path):
     writer = tf.summary.create_file_writer(str(tmp_path))
-    with writer.as_default():
+    with pytest.warns(UserWarning, match="default summary writer not found"):
         both = [v1.summary.scalar("a", 1.0), v1.summary.histogram("h", [1.0, 2.0])]
+    with writer.as_default():
         tf.summary.experimental.write_raw_pb(v1.summary.merge(both), step=2)
     writer.close()
     events = list(v1.train.summary_iterator(event_files(str(tmp_path))[0]))

@@ -297,3 +297,58 @@ def test_ragged_and_sparse_features():
     found = tf.io.parse_single_example(example(i=ints(3, 1), j=ints(0, 1), v=floats(0.5, 0.75)), {"x": sparse})["x"]
     assert found.indices.numpy().tolist() == [[1, 1], [3, 0]]
     assert found.values.numpy().tolist() == [0.75, 0.5]
+
+
+# -- names of TensorFlow 1, and private ones ---------------------------------------------------------------------------
+def test_older_names_have_older_arguments(folder):
+    old = tf.compat.v1.gfile
+    inner = gfile.join(folder, "inner")
+    old.MkDir(dirname=inner)
+    put(gfile.join(inner, "a"), "text")
+    old.Copy(oldpath=gfile.join(inner, "a"), newpath=gfile.join(folder, "b"))
+    old.Rename(oldname=gfile.join(folder, "b"), newname=gfile.join(folder, "c"))
+    assert old.ListDirectory(dirname=folder) == ["c", "inner"]
+    assert [path for path, _, _ in old.Walk(folder, in_order=False)] == [inner, folder]
+    assert old.Exists(filename=inner)
+    assert old.IsDirectory(dirname=inner)
+    assert old.Stat(filename=gfile.join(folder, "c")).length == 4
+    assert old.Glob(filename=gfile.join(folder, "c*")) == [gfile.join(folder, "c")]
+    old.Remove(filename=gfile.join(folder, "c"))
+    old.DeleteRecursively(dirname=inner)
+    assert old.ListDirectory(folder) == []
+
+
+def test_whole_files_of_the_private_module(folder):
+    from gradtape._src.hooks.tensorflow_python import find
+
+    files = find("lib.io.file_io")
+    a, b = gfile.join(folder, "a"), gfile.join(folder, "b")
+    files.write_string_to_file(a, "täxt")
+    files.atomic_write_string_to_file(b, "other")
+    assert (files.read_file_to_string(a), files.read_file_to_string(a, True)) == ("täxt", "täxt".encode())
+    assert not files.filecmp(a, b)
+    files.atomic_write_string_to_file(b, "täxt")
+    assert files.filecmp(a, b)
+    with pytest.raises(tf.errors.AlreadyExistsError):
+        files.atomic_write_string_to_file(b, "x", overwrite=False)
+    assert gfile.listdir(folder) == ["a", "b"]
+    assert files.file_crc32(a, 2) == files.file_crc32(a) == hex(zlib.crc32("täxt".encode()))
+    with files.FileIO(a, "r", "latin1") as file:
+        assert file.read() == "täxt".encode().decode("latin1")
+    assert files.file_exists(a)
+    assert next(iter(files.walk(folder, in_order=True)))[2] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda file: file.read(-2), tf.errors.InvalidArgumentError, "Can't read a negative number of bytes: -2"),
+        (lambda file: file.seek("1"), TypeError, "offset must be an integer, got '1'"),
+        (lambda file: file.seek(0, position=1), TypeError, "offset and position may not be set simultaneously"),
+        (lambda file: gfile.GFile(file.name, 3), TypeError, "mode must be text"),
+    ],
+)
+def test_mistakes_with_positions(tmp_path, call, error, words):
+    put(str(tmp_path / "x"), "text")
+    with gfile.GFile(str(tmp_path / "x")) as file, pytest.raises(error, match=words):
+        call(file)

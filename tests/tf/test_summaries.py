@@ -225,3 +225,174 @@ def test_keras_writes_summaries(tmp_path):
     losses = [(step, float(value)) for step, tag, value in written(tmp_path / "validation") if tag == "epoch_loss"]
     assert [step for step, _ in losses] == [0, 1]
     assert losses[1][1] < losses[0][1]
+
+
+def test_steps_must_be_scalars(writer):
+    with writer.as_default(step=1):
+        for step in ((), [], [1, 2], tf.ones([2], tf.int64), tf.ones([1, 2], tf.int64)):
+            with pytest.raises(ValueError, match=r"Argument `step` must be a scalar\. Received step with shape \("):
+                tf.summary.write("x", 1.0, step=step)
+            with pytest.raises(ValueError, match="Argument `step` must be a scalar"):
+                tf.summary.scalar("x", 1.0, step=step)
+    with tf.summary.record_if(False), writer.as_default():
+        assert not bool(tf.summary.write("no step is needed", 1.0))
+        assert not bool(tf.summary.scalar("no step is needed", 1.0))
+
+
+def test_metadata_and_messages_as_tensors(tmp_path, writer):
+    plugin = tf.compat.v1.SummaryMetadata(plugin_data={"plugin_name": "own"}).SerializeToString()
+    both = [tf.compat.v1.Summary(value=[{"tag": tag, "simple_value": 1.0}]).SerializeToString() for tag in "ab"]
+    with writer.as_default(step=1):
+        tf.summary.write("x", 1.0, metadata=tf.constant(plugin))
+        tf.summary.experimental.write_raw_pb(tf.constant(both))
+        with pytest.raises(tf.errors.DataLossError, match="at index 1"):
+            tf.summary.experimental.write_raw_pb([both[0], b"\xff"])
+    writer.close()
+    events = [event for path in event_files(str(tmp_path)) for event in read_events(path)]
+    found = [(value.tag, value.metadata.plugin_data.plugin_name) for event in events for value in event.summary.value]
+    assert found == [("x", "own"), ("a", ""), ("b", "")]
+
+
+def test_a_summary_scope_takes_the_default_name(writer):
+    with tf.summary.experimental.summary_scope("???", "backup") as (tag, scope):
+        assert (tag, scope) == ("???", "backup/")
+
+
+def test_traces_are_controlled_in_eager_code(caplog):
+    @tf.function
+    def inside():
+        tf.summary.trace_on()
+        tf.summary.trace_export("x", 0)
+        with pytest.raises(ValueError, match=r"graph\(\) cannot be invoked inside a graph context"):
+            tf.summary.graph(None)
+        with pytest.raises(ValueError, match="Invalid graph Tensor argument 'logdir="):
+            tf.summary.create_file_writer(tf.strings.join(["a", tf.as_string(tf.random.uniform([]))]))
+
+    inside()
+    with tf.Graph().as_default():
+        tf.summary.trace_on()
+        tf.summary.trace_export("x", 0)
+    tf.summary.trace_on(graph=False, profiler=True)
+    tf.summary.trace_off()
+    assert [record.getMessage() for record in caplog.records] == [
+        "Cannot enable trace inside a tf.function.",
+        "Cannot export trace inside a tf.function.",
+        "Must enable trace in eager mode.",
+        "Can only export trace while executing eagerly.",
+        "No `profiler_outdir` passed to trace_on(). Profiler won't be enabled.",
+    ]
+
+
+# -- summaries of TensorFlow 1 -----------------------------------------------------------------------------------------
+def in_eager(function):
+    """The values of a summary that an eager call returns, which warns that there is no writer."""
+    with pytest.warns(UserWarning, match="default summary writer not found"):
+        return tf.compat.v1.Summary.FromString(function().numpy()).value
+
+
+def test_older_summaries_go_to_the_writer(tmp_path, writer):
+    old = tf.compat.v1.summary
+
+    @tf.function
+    def traced(x):
+        return old.scalar("traced", x)
+
+    with writer.as_default(step=3):
+        results = [
+            old.scalar("a", 1.0),
+            old.histogram("h", [1.0, 2.0]),
+            old.image("i", tf.zeros([1, 2, 2, 1])),
+            old.audio("s", tf.zeros([1, 4]), 8000),
+            old.text("t", tf.constant("hi")),
+            traced(tf.constant(2.0)),
+        ]
+        with tf.name_scope("out"):
+            old.scalar("b c", 1.0)
+            old.scalar("d", 1.0, family="f")
+            old.text("e", tf.constant("x"))
+    assert [result.numpy() for result in results] == [b""] * 6
+    writer.close()
+    assert [(step, tag) for step, tag, _ in written(tmp_path)] == [  # recorded from TensorFlow 2.21
+        *((3, tag) for tag in ("a", "h", "i", "s", "t", "traced", "out/b_c", "f/out/f/d", "out/e"))
+    ]  # fmt: skip
+    with writer_without_step(tmp_path), pytest.warns(UserWarning, match="global step not set"):
+        old.scalar("a", 1.0)
+
+
+def writer_without_step(folder):
+    return tf.summary.create_file_writer(str(folder / "another")).as_default()
+
+
+def test_older_histograms_have_tensorflows_buckets():
+    old = tf.compat.v1.summary
+    (value,) = in_eager(lambda: old.histogram("h", [1.0, 2.0, 2.0, -3.0, 0.0]))
+    assert value.histo.bucket_limit == pytest.approx([  # recorded from TensorFlow 2.21
+        -3.166583305388, -2.878712095807, 0.0, 1e-12, 0.91724638904, 1.008971027944, 1.966199095559, 2.162819005114,
+        1.7976931348623157e308,
+    ], rel=1e-9)  # fmt: skip
+    assert list(value.histo.bucket) == [0, 1, 0, 1, 0, 1, 0, 2, 0]
+    assert (value.histo.min, value.histo.max, value.histo.num, value.histo.sum_squares) == (-3, 2, 5, 18)
+    (empty,) = in_eager(lambda: old.histogram("h", tf.zeros([0])))
+    assert (list(empty.histo.bucket), empty.histo.min) == ([0], 1.7976931348623157e308)
+    for bad, word in ((float("nan"), "Nan"), (float("inf"), "Infinity")):
+        with (
+            pytest.raises(tf.errors.InvalidArgumentError, match=f"{word} in summary histogram"),
+            pytest.warns(UserWarning, match="writer not found"),
+        ):
+            old.histogram("h", [bad])
+
+
+@pytest.mark.parametrize(
+    ("pixels", "expected"),
+    [  # recorded from TensorFlow 2.21
+        (np.float32([[0], [0.5], [1], [2]]), [[0], [63], [127], [255]]),
+        (np.float32([[0], [-0.5], [1], [2]]), [[128], [96], [191], [255]]),
+        (np.float32([[0, np.nan, 1], [2, 0, 0], [0, 0, 1], [2, 3, 4]]),
+         [[255, 0, 0], [127, 0, 0], [0, 0, 63], [127, 191, 255]]),
+        (np.float64([[4], [5], [6], [7]]), [[145], [182], [218], [254]]),
+        (np.uint8([[0], [1], [2], [3]]), [[0], [1], [2], [3]]),
+        (np.float32([[0], [0], [0], [0]]), [[0], [0], [0], [0]]),
+    ],
+)  # fmt: skip
+def test_older_images_are_scaled(pixels, expected):
+    (value,) = in_eager(lambda: tf.compat.v1.summary.image("i", pixels.reshape(1, 2, 2, -1), max_outputs=1))
+    assert value.tag == "i/image"
+    assert tf.io.decode_png(value.image.encoded_image_string).numpy().reshape(4, -1).tolist() == expected
+
+
+def test_older_sounds_and_texts():
+    old = tf.compat.v1.summary
+    values = in_eager(lambda: old.audio("s", np.linspace(-1, 1, 8).astype(np.float32).reshape(2, 4), 8000.0))
+    assert [(each.tag, each.audio.num_channels, each.audio.length_frames) for each in values] == [
+        ("s/audio/0", 1, 4),
+        ("s/audio/1", 1, 4),
+    ]
+    assert values[0].audio.encoded_audio_string[-8:] == b"\x00\x80\x92\xa4%\xc9\xb7\xed"  # TensorFlow's
+    (value,) = in_eager(lambda: old.text("t", tf.constant(["a", "b"])))
+    assert (value.tag, value.metadata.plugin_data.plugin_name) == ("t", "text")
+    assert list(value.tensor.string_val) == [b"a", b"b"]
+    with pytest.raises(ValueError, match="to have dtype string"):
+        old.text("t", tf.constant(1.0))
+
+
+def test_file_writers_take_messages_of_any_kind(tmp_path):
+    class Other:
+        def SerializeToString(self):
+            return tf.compat.v1.Summary(value=[{"tag": "x", "simple_value": 1.0}]).SerializeToString()
+
+    old = tf.compat.v1.summary
+    with tf.Graph().as_default() as graph:
+        tf.constant(1.0, name="one")
+        writer = old.FileWriterCache.get(str(tmp_path))
+        assert old.FileWriterCache.get(str(tmp_path)) is writer
+        writer.add_summary(Other(), 2)
+        writer.add_session_log(old.SessionLog(status=1), 3)
+        writer.add_graph(graph_def=graph.as_graph_def())
+        with pytest.raises(ValueError, match="not both"):
+            writer.add_graph(graph, graph_def=graph.as_graph_def())
+        with pytest.raises(TypeError, match="must be an instance of `Graph` or `GraphDef`"):
+            writer.add_graph("graph")
+        old.FileWriterCache.clear()
+    events = [event for path in event_files(str(tmp_path)) for event in read_events(path)]
+    assert [event.step for event in events] == [0, 0, 2, 3, 0]
+    assert [bool(event.graph_def) for event in events] == [False, True, False, False, True]

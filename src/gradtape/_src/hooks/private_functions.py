@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -17,12 +17,12 @@ from gradtape._src import nest
 from gradtape._src.active import active_stack
 from gradtape._src.call_sites import logger
 from gradtape._src.devices import chosen, logical_devices
-from gradtape._src.interrupts import setting
+from gradtape._src.interrupts import contextmanager, setting
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.raw_ops import public as raw_ops
 from gradtape._src.shape import TensorShape
 from gradtape._src.tensor import Tensor
-from gradtape._src.tf import random
+from gradtape._src.tf import random, scopes
 from gradtape._src.tf.array import cast, expand_dims, is_tensor, range as _range
 from gradtape._src.tf.control_flow import vectorized_map
 from gradtape._src.tf.linear_operator import LinearOperatorFullMatrix
@@ -31,6 +31,7 @@ from gradtape._src.tf.scopes import executing_eagerly
 from gradtape._src.tf.shaping import get_static_value
 from gradtape._src.tf.sparse_shaping import reorder
 from gradtape._src.tf.v1.graphs.default import Graph
+from gradtape._src.variable import name_prefix
 
 __all__ = [
     "ENABLE_CONTROL_FLOW_V2",
@@ -51,6 +52,7 @@ __all__ = [
     "getfullargspec",
     "graph_mode",
     "make_decorator",
+    "name_scope",
     "nothing",
     "parameterized_truncated_normal",
     "pfor",
@@ -146,6 +148,26 @@ run_in_eager_mode = as_it_is
 def make_decorator(target: Any, decorator_func: Any, *args: Any, **kwargs: Any) -> Any:
     """Return a decorated function with the name and documentation of its target."""
     return functools.update_wrapper(decorator_func, target)
+
+
+def name_scope(
+    name: str | None, default_name: str | None = None, values: Any = None, skip_on_eager: bool = True
+) -> Any:
+    """A prefix of names, in eager code too; without a name and a default, no prefix.
+
+    >>> with name_scope("a"), name_scope(None, skip_on_eager=False) as scope:
+    ...     print(repr(scope))
+    ''
+    """
+    if name is None and default_name is None:
+        return _no_scope()
+    return scopes.name_scope(name, default_name, values)
+
+
+@contextmanager
+def _no_scope() -> Iterator[str]:
+    with setting(name_prefix, ""):
+        yield ""
 
 
 def deprecated_alias(deprecated_name: str, name: str, func_or_class: Any, warn_once: bool = True) -> Any:

@@ -58,11 +58,16 @@ _OPTIMIZERS = "tf.compat.v1.train"
 _ARRAYS = "tf tf.compat.v1 tf.linalg tf.math tf.sparse tf.nn tf.strings"
 _VARIABLES = "Variable=tf.Variable VariableV1=tf.Variable tf.compat.v1"
 _LOGGING = "tf.compat.v1.logging get_logger=tf.get_logger"
-_FILES = (
-    "tf.io.gfile FileIO=tf.io.gfile.GFile file_exists=tf.io.gfile.exists file_exists_v2=tf.io.gfile.exists "
-    "delete_file=tf.io.gfile.remove read_file_to_string=tf.io.read_file get_matching_files=tf.io.gfile.glob "
-    "create_dir=tf.io.gfile.mkdir recursive_create_dir=tf.io.gfile.makedirs is_directory=tf.io.gfile.isdir "
-    "list_directory=tf.io.gfile.listdir delete_recursively=tf.io.gfile.rmtree stat=tf.io.gfile.stat"
+_FILES = "FileIO=tf.io.gfile.GFile " + " ".join(
+    f"{name}=gradtape._src.hooks.file_functions.{name}"
+    for name in (
+        "atomic_write_string_to_file",
+        "file_crc32",
+        "filecmp",
+        "has_atomic_move",
+        "read_file_to_string",
+        "write_string_to_file",
+    )
 )
 _OPS = (
     "Tensor=tf.Tensor EagerTensor=tf.Tensor Graph=tf.Graph GraphKeys=tf.compat.v1.GraphKeys "
@@ -70,7 +75,7 @@ _OPS = (
     "Operation=tf.Operation is_dense_tensor_like=tf.is_tensor "
     "NotDifferentiable=tf.no_gradient NoGradient=tf.no_gradient convert_to_tensor_v2=tf.convert_to_tensor "
     "internal_convert_to_tensor=tf.convert_to_tensor convert_to_tensor_or_indexed_slices=tf.convert_to_tensor "
-    "name_scope_v1=tf.name_scope name_scope_v2=tf.name_scope tf tf.compat.v1"
+    f"{_own('name_scope')} tf tf.compat.v1"
 )
 _SHAPES = "TensorShapeV1=tf.TensorShape as_shape=tf.TensorShape as_dimension=tf.compat.v1.Dimension tf tf.compat.v1"
 _TENSOR_UTIL = (

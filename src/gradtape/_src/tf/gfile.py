@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, SupportsIndex
 
 from gradtape._src import errors
 from gradtape._src.formats import file_systems
@@ -35,7 +36,8 @@ _MODES = ("r", "w", "a", "r+", "w+", "a+")
 
 
 class GFile:
-    """A file, opened when it is first read or written. Text is UTF-8; positions and sizes are in bytes.
+    """A file, opened when it is first read or written. Text is UTF-8, or has the given `encoding`; positions and sizes
+    are in bytes.
 
     >>> import gradtape as tf
     >>> with tf.io.gfile.GFile("ram://notes", "w") as file:
@@ -62,11 +64,14 @@ class GFile:
     _reader: IO[bytes] | None = None
     _writer: IO[bytes] | None = None
 
-    def __init__(self, name: Any, mode: str = "r") -> None:
+    def __init__(self, name: Any, mode: str = "r", encoding: str = "utf-8") -> None:
+        if not isinstance(mode, str):
+            raise TypeError(f"mode must be text such as 'r', got {mode!r}")
         plain = mode.replace("b", "")
         if plain not in _MODES:
             raise errors.InvalidArgumentError(None, None, "mode is not 'r' or 'w' or 'a' or 'r+' or 'w+' or 'a+'")
         self._name, self._mode, self._binary = name, mode, "b" in mode
+        self._encoding = encoding
         self._reads, self._writes = plain[0] == "r" or "+" in plain, plain != "r"
         self._append = plain[0] == "a"
 
@@ -100,7 +105,7 @@ class GFile:
         return self._writer
 
     def _shown(self, data: bytes) -> Any:
-        return data if self._binary else data.decode()
+        return data if self._binary else data.decode(self._encoding)
 
     def size(self) -> int:
         """Return the size of the file in bytes."""
@@ -110,7 +115,7 @@ class GFile:
         """Write text or bytes."""
         file = self._opened_to_write()
         if isinstance(file_content, str):
-            file_content = file_content.encode()
+            file_content = file_content.encode(self._encoding)
         if not isinstance(file_content, (bytes, bytearray, memoryview)):
             raise TypeError(f"Expected binary or unicode string, got {file_content!r}")
         with named_errors(self._path()):
@@ -118,7 +123,10 @@ class GFile:
 
     def read(self, n: int = -1) -> Any:
         """Read the next `n` bytes, or everything that is left."""
-        return self._shown(self._opened_to_read().read(n))
+        file = self._opened_to_read()
+        if n is not None and n < -1:
+            raise errors.InvalidArgumentError(None, None, f"Can't read a negative number of bytes: {n}")
+        return self._shown(file.read(n))
 
     def readline(self) -> Any:
         """Read the next line, including its end."""
@@ -130,9 +138,15 @@ class GFile:
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
         """Move to a position: `offset` bytes from the start (`whence` 0), the current position (1) or the end (2)."""
-        file, offset = self._opened_to_read(), position if offset is None else offset
+        file = self._opened_to_read()
+        if offset is not None and position is not None:
+            raise TypeError("seek(): offset and position may not be set simultaneously.")
+        offset = position if offset is None else offset
         if offset is None:
             raise TypeError("seek(): offset argument required")
+        if not isinstance(offset, SupportsIndex):
+            raise TypeError(f"seek(): offset must be an integer, got {offset!r}")
+        offset = operator.index(offset)
         if whence not in (0, 1, 2):
             raise errors.InvalidArgumentError(
                 None, None, f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2."

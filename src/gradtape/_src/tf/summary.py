@@ -11,10 +11,10 @@ from numpy import ndarray
 from gradtape._src import errors
 from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import convert, operand, wrap
-from gradtape._src.formats.event import SummaryMetadata
 from gradtape._src.formats.media import encode_png, encode_wav
 from gradtape._src.formats.protobuf import Message, encode
 from gradtape._src.formats.tensor_proto import serialized
+from gradtape._src.formats.tfrecord import as_record
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import summary_experimental as experimental
@@ -258,8 +258,8 @@ def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: s
     """
     if metadata is None:
         described = b""
-    elif isinstance(metadata, (bytes, SummaryMetadata)):
-        described = metadata if isinstance(metadata, bytes) else metadata.SerializeToString()
+    elif isinstance(metadata, (bytes, str, Tensor)):
+        described = as_record(convert(metadata, "string"))
     elif hasattr(metadata, "SerializeToString"):
         described = metadata.SerializeToString()
     else:

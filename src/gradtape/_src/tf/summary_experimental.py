@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from gradtape._src import errors
 from gradtape._src.conversion import convert
 from gradtape._src.formats.protobuf import decode
-from gradtape._src.formats.tfrecord import as_record
 from gradtape._src.interrupts import contextmanager
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf.scopes import name_scope
@@ -20,7 +21,7 @@ _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 
 def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Tensor:
-    """Write a serialized `tf.compat.v1.Summary`.
+    """Write serialized messages `tf.compat.v1.Summary`, a string or a tensor of them.
 
     >>> import gradtape as tf
     >>> bool(tf.summary.experimental.write_raw_pb(b"", step=1))
@@ -28,18 +29,20 @@ def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Tens
     """
 
     def summary(value: Tensor) -> bytes:
-        data = as_record(value)
-        try:
-            decode(data)
-        except ValueError as error:
-            raise errors.DataLossError(
-                None,
-                None,
-                f"Bad tf.compat.v1.Summary binary proto tensor string at index 0 [Op:WriteRawProtoSummary]: {error}",
-            ) from None
-        return data
+        messages = np.asarray(value.numpy(), object).ravel().tolist()
+        for i, data in enumerate(messages):
+            try:
+                decode(data)
+            except ValueError as error:
+                raise errors.DataLossError(
+                    None,
+                    None,
+                    f"Bad tf.compat.v1.Summary binary proto tensor string at index {i} "
+                    f"[Op:WriteRawProtoSummary]: {error}",
+                ) from None
+        return b"".join(messages)  # messages one after the other are merged: all their values are written
 
-    return record(current_writer(), step, lambda: convert(tensor), summary)
+    return record(current_writer(), step, lambda: convert(tensor, "string"), summary)
 
 
 @contextmanager
@@ -53,5 +56,5 @@ def summary_scope(name: str | None, default_name: str = "summary", values: Any =
     """
     tag = tag_of(name, default_name)
     cleaned = "".join(letter for letter in name or default_name if letter in _LETTERS).strip("/")
-    with name_scope(cleaned or "unnamed") as scope:
+    with name_scope(cleaned or default_name) as scope:
         yield tag, scope

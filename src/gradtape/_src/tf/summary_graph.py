@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from gradtape._src.arrays.symbolic import current_graph
 from gradtape._src.conversion import convert
 from gradtape._src.formats.event import Event, RunMetadata
 from gradtape._src.formats.protobuf import encode
 from gradtape._src.formats.tensor_proto import serialized
 from gradtape._src.function.concrete import on_concrete
+from gradtape._src.function.modes import inside_function
 from gradtape._src.graph.operations import FuncGraph
 from gradtape._src.tensor import Tensor
+from gradtape._src.tf.scopes import executing_eagerly
 from gradtape._src.tf.summary_writer import current_writer, should_record_summaries, step_value
 
 __all__ = ["graph", "trace_export", "trace_off", "trace_on"]
@@ -28,8 +29,10 @@ def graph(graph_data: Any) -> Tensor:
     >>> bool(written)
     True
     """
-    if current_graph() is not None:
-        raise errors_in_function()
+    if not executing_eagerly():
+        raise ValueError(
+            "graph() cannot be invoked inside a graph context. Call it in eager code: a graph is written once."
+        )
     writer = current_writer()
     if not isinstance(graph_data, FuncGraph) and not hasattr(graph_data, "SerializeToString"):
         raise ValueError(
@@ -41,10 +44,6 @@ def graph(graph_data: Any) -> Tensor:
     message = graph_data.as_graph_def() if isinstance(graph_data, FuncGraph) else graph_data
     writer.file.add(Event(wall_time=time.time(), graph_def=message.SerializeToString()).SerializeToString())
     return convert(True)
-
-
-def errors_in_function() -> RuntimeError:
-    return RuntimeError("summary.graph() cannot be used inside a tf.function: a graph is written once, in eager code.")
 
 
 # -- traces ----------------------------------------------------------------------------------------------------------
@@ -74,13 +73,16 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: str | 
     >>> with tf.summary.create_file_writer(tempfile.mkdtemp()).as_default():
     ...     tf.summary.trace_export("square", step=0)
     """
+    if not executing_eagerly():
+        inside = inside_function()
+        _log("Cannot enable trace inside a tf.function." if inside else "Must enable trace in eager mode.")
+        return
     if _open:
         _log("Trace already enabled")
         return
     if profiler and profiler_outdir is None:
-        raise ValueError(
-            "Argument `profiler_outdir` is not specified: it is the directory to which the profile is written."
-        )
+        _log("No `profiler_outdir` passed to trace_on(). Profiler won't be enabled.")
+        profiler = False
     if profiler:
         from gradtape._src.tf.profiler import start
 
@@ -118,6 +120,14 @@ def trace_export(name: str, step: Any = None, profiler_outdir: str | None = None
     Traceback (most recent call last):
     ValueError: Must enable trace before export through tf.summary.trace_on.
     """
+    if step is not None:
+        step = step_value(step)
+    if not executing_eagerly():
+        inside = inside_function()
+        _log(
+            "Cannot export trace inside a tf.function." if inside else "Can only export trace while executing eagerly."
+        )
+        return
     if not _open:
         raise ValueError("Must enable trace before export through tf.summary.trace_on.")
     trace, writer = _open[0], current_writer()

@@ -149,9 +149,9 @@ class FileWriter(SummaryWriter):
 
     def write_scalar(self, tag: str, value: float, step: Any, description: str | None) -> Tensor:
         """The fast path of `tf.summary.scalar`, in eager code."""
-        number = step if type(step) is int else step_value(step)
         if _condition.get() is not True and not _records():
             return wrap(_FALSE)
+        number = step if type(step) is int else step_value(step)
         self.file.add_scalar(tag, value, number, description)
         return wrap(_TRUE)
 
@@ -199,9 +199,11 @@ def _step_tensor(step: Any) -> Any:
     if isinstance(given, (bool, str, bytes, float)):
         raise TypeError(f"Cannot convert {given!r} to EagerTensor of dtype int64: a step must be an integer.")
     tensor = convert(given.read_value() if isinstance(given, Variable) else given, "int64")
-    if tensor.array.shape != ():
-        raise errors.invalid_argument(f"step must be scalar, got shape {errors.brackets(tensor.array.shape)}")
-    return tensor if not is_known(tensor) else int(tensor.numpy())
+    if is_known(tensor):
+        if tensor.array.size != 1:
+            raise ValueError(f"Argument `step` must be a scalar. Received step with shape {tensor.shape}.")
+        return int(tensor.numpy().reshape(()))
+    return tensor
 
 
 def step_value(step: Any) -> int:
@@ -261,20 +263,22 @@ def record(
 
     Inside a function this happens whenever the function runs.
     """
+    if step is not None:
+        step = _step_tensor(step)
     if writer is None:
         return convert(False)
-    moment, condition = _step_tensor(step), _condition_now()
+    condition = _condition_now()
     if current_graph() is not None:
-        return _record_in_function(writer, moment, condition, data(), summary)
+        return _record_in_function(writer, step, condition, data, summary)
     if not condition:
         return convert(False)
     file = writer.file
-    file.add_summary(summary(data()), moment)
+    file.add_summary(summary(data()), _step_tensor(step))
     return convert(True)
 
 
 def _record_in_function(
-    writer: FileWriter, step: Any, condition: Any, tensor: Tensor, summary: Callable[[Tensor], bytes]
+    writer: FileWriter, step: Any, condition: Any, data: Callable[[], Tensor], summary: Callable[[Tensor], bytes]
 ) -> Tensor:
     from gradtape._src.graph.host_calls import effect
 
@@ -282,7 +286,7 @@ def _record_in_function(
         condition = condition.read_value()
     if (not isinstance(condition, Tensor) or is_known(condition)) and not condition:
         return convert(False)
-    given = [tensor, step, condition]
+    given = [data(), _step_tensor(step), condition]
     unknown = [isinstance(value, Tensor) and not is_known(value) for value in given]
 
     def write(*values: Tensor) -> None:
@@ -332,6 +336,12 @@ def create_file_writer(
     """
     if logdir is None:
         raise ValueError("Argument `logdir` cannot be None")
+    for what, value in (("logdir", logdir), ("max_queue", max_queue), ("flush_millis", flush_millis)):
+        if isinstance(value, Tensor) and not is_known(value):
+            raise ValueError(
+                f"Invalid graph Tensor argument '{what}={value}' to create_file_writer(): a writer is created once, so "
+                "its arguments must be known outside of the function."
+            )
     folder = _text(logdir, "logdir")
     suffix = ".v2" if filename_suffix is None else _text(filename_suffix, "filename_suffix")
     queue = 10 if max_queue is None else _number(max_queue)
