@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import typing
 
@@ -48,7 +49,7 @@ def masked(values=(1.0, 2.0), mask=(True, False), **options):
         (lambda: masked(other=3), TypeError, "unexpected keyword argument 'other'"),
         (lambda: setattr(masked(), "name", "n"), AttributeError, "Cannot mutate attribute `name`"),
         (lambda: delattr(masked(), "name"), AttributeError, "Cannot mutate attribute `name`"),
-        (lambda: tf.experimental.ExtensionType(), TypeError, "base class"),
+        (lambda: tf.experimental.ExtensionType(), AssertionError, "is an abstract base class"),
         (lambda: tf.convert_to_tensor(masked()), ValueError, "Attempt to convert a value"),
         (lambda: tf.matmul(masked(), masked()), ValueError, "Attempt to convert a value"),
     ],
@@ -181,3 +182,133 @@ def test_functions_registered_for_a_class():
         tf.experimental.unregister_dispatch_for(unary)
     with pytest.raises(ValueError, match="does not match API's signature"):
         tf.experimental.dispatch_for_api(tf.concat, {"x": Masked})(lambda x, axis: x)
+
+
+# -- declarations (the cases of TensorFlow's own tests) ----------------------------------------------------------------
+class Tree(tf.experimental.ExtensionType):
+    """Its fields name classes that are defined later."""
+
+    value: tf.Tensor
+    children: typing.Tuple[typing.Union[Tree, Leaf], ...] = ()  # noqa: UP006, UP007
+
+
+class Leaf(tf.experimental.ExtensionType):
+    value: tf.Tensor
+
+
+def test_fields_name_classes_that_are_defined_later():
+    tree = Tree(1, (Leaf(2), Tree(3, children=[Leaf(4.0)])))
+    assert tree.children[1].children[0].value.numpy() == 4.0
+    assert len(tf.nest.flatten(tree, expand_composites=True)) == 4
+
+    class Broken(tf.experimental.ExtensionType):
+        x: Lef  # noqa: F821
+
+    with pytest.raises(TypeError, match="In field 'x': Unresolved forward reference 'Lef'"):
+        Broken(x=Leaf(3.8))
+
+
+def test_constructors_have_a_signature():
+    class Base(tf.experimental.ExtensionType):
+        name: tf.Tensor
+        weight: tf.Tensor
+        flag: bool
+
+    class Derived(Base):
+        number: int
+        flag: bool = True
+        name: str = "violin"
+
+    signature = inspect.signature(Derived.__init__)
+    assert [(p.name, p.kind.name, p.annotation, p.default) for p in signature.parameters.values()][1:] == [
+        ("name", "POSITIONAL_OR_KEYWORD", str, "violin"),
+        ("weight", "KEYWORD_ONLY", tf.Tensor, inspect.Parameter.empty),
+        ("flag", "KEYWORD_ONLY", bool, True),
+        ("number", "KEYWORD_ONLY", int, inspect.Parameter.empty),
+    ]
+    assert signature.return_annotation is Derived
+    assert Derived(weight=2, number=3).weight.numpy() == 2
+    with pytest.raises(TypeError, match="missing a required"):
+        Derived(number=3)
+
+
+def test_defaults_of_tensors_are_converted_for_each_value():
+    class Counts(tf.experimental.ExtensionType):
+        x: tf.Tensor = 5
+
+    assert inspect.signature(Counts.__init__).parameters["x"].default == 5
+
+    @tf.function
+    def inside():
+        return Counts().x + 1
+
+    assert inside().numpy() == 6
+    assert Counts().x.numpy() == 5
+    assert "test_defaults_of_tensors_are_converted_for_each_value.<locals>.Counts(x=" in repr(Counts())
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"__annotations__": {"_to_components": int}}, "invalid. Field '_to_components' is reserved"),
+        ({"__annotations__": {"_tf_extension_type_x": int}}, "Field '_tf_extension_type_x' is reserved"),
+        ({"is_compatible_with": lambda self, other: False}, "Field 'is_compatible_with' is reserved"),
+        ({"Spec": 12}, r"Wrong\.Spec must be a nested class; got 12"),
+        ({"Spec": type("Spec", (tf.TensorSpec,), {})}, r"Wrong\.Spec must be directly subclassed from tf\.TypeSpec"),
+    ],
+)
+def test_names_that_specifications_have_are_reserved(body, words):
+    with pytest.raises(ValueError, match=words):
+        type("Wrong", (tf.experimental.ExtensionType,), body)
+
+
+def test_specifications_of_values():
+    class Weighted(tf.experimental.ExtensionType):
+        values: tf.Tensor
+        weight: tf.Tensor
+
+        class Spec:
+            def __init__(self, shape, dtype):
+                self.values = tf.TensorSpec(shape, dtype)
+                self.weight = tf.TensorSpec([], tf.float32)
+
+            def __validate__(self):
+                assert self.weight.shape.rank == 0
+
+            shape = property(lambda self: self.values.shape)
+
+    spec = Weighted.Spec.from_value(Weighted([1, 2], 0.5))
+    assert spec == Weighted.Spec([2], tf.int32)
+    assert spec.shape == [2]
+    assert Weighted.Spec._deserialize(spec._serialize()) == spec
+    for change in (lambda: setattr(spec, "values", 1), lambda: delattr(spec, "values")):
+        with pytest.raises(AttributeError, match="Cannot mutate attribute `values` outside the custom constructor"):
+            change()
+    assert not hasattr(tf.experimental.ExtensionType, "Spec")
+
+
+def test_ragged_fields_in_datasets():
+    class Rows(tf.experimental.BatchableExtensionType):
+        values: typing.Union[tf.Tensor, tf.RaggedTensor]  # noqa: UP007
+        name: str = "rows"
+
+    rows = Rows(tf.ragged.constant([[1], [2, 3], [4]]))
+    found = list(tf.data.Dataset.from_tensor_slices(rows))
+    assert [each.values.numpy().tolist() for each in found] == [[1], [2, 3], [4]]
+    assert found[0].name == "rows"
+    (again,) = tf.data.Dataset.from_tensor_slices(rows).batch(3)
+    assert again.values.to_list() == [[1], [2, 3], [4]]
+    assert [each.values.numpy().tolist() for each in tf.data.Dataset.from_tensors(rows).unbatch()] == [[1], [2, 3], [4]]
+
+
+def test_batches_are_divided_among_replicas():
+    from gradtape._src.distribute.input import part_of
+
+    class Pair(tf.experimental.BatchableExtensionType):
+        x: tf.Tensor
+        y: tf.Tensor
+
+    batch = Pair([1, 2, 3], [5, 6, 7])
+    parts = [part_of(batch, replica, 2) for replica in range(2)]
+    assert [part.y.numpy().tolist() for part in parts] == [[5, 6], [7]]
+    assert part_of(Pair([1], [2]), 1, 2).x.shape == [0]

@@ -404,6 +404,11 @@ def _part_spec(spec: Any, replicas: int) -> Any:
 
 def part_of(leaf: Any, replica: int, replicas: int) -> Any:
     """The part of a global batch for one replica: the last ones may have fewer rows."""
+    if hasattr(leaf, "_rows_in_dataset"):
+        items = leaf._rows_in_dataset()
+        size = -(-len(items) // replicas)
+        part = items[replica * size : (replica + 1) * size]
+        return leaf._joined_in_dataset(part) if part else leaf._joined_in_dataset([], like=leaf)
     if not isinstance(leaf, (Tensor, RaggedTensor)):
         raise TypeError(f"A batch of {type(leaf).__name__} cannot be divided among replicas: {leaf!r}.")
     size = -(-_row_count(leaf) // replicas)

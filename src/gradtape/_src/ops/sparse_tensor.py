@@ -158,6 +158,12 @@ class SparseTensorSpec(ShapeAndDtype):
 
     value_type = SparseTensor
 
+    def _batch(self, batch_size: Any) -> SparseTensorSpec:
+        return SparseTensorSpec([batch_size, *self._shape], self._dtype)
+
+    def _unbatch(self) -> SparseTensorSpec:
+        return SparseTensorSpec(self._shape[1:], self._dtype)
+
     def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Return whether a sparse tensor, or another specification, has this dtype and could have this shape."""
         return (

@@ -506,7 +506,7 @@ def structured(value: Any) -> Message:
         return [(32, value.as_datatype_enum)]
     if isinstance(value, dict):
         return [(53, [entry(1, str(key), structured(each)) for key, each in value.items()])]
-    if hasattr(value, "_fields"):
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
         pairs = [(2, [(1, text(key)), (2, structured(each))]) for key, each in zip(value._fields, value, strict=True)]
         return [(54, [(1, text(type(value).__name__)), *pairs])]
     if isinstance(value, (list, tuple)):

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradtape._src import nest
 from gradtape._src.conversion import convert, register_converter
 from gradtape._src.core.composites import NotDenseError, register_gradient, register_handler
 from gradtape._src.dtypes import DType, as_dtype
+from gradtape._src.ops.ragged.tensor import RaggedTensor
 from gradtape._src.shape import TensorShape, TensorSpec
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math
 from gradtape._src.tf.api_dispatch import call_registered
 from gradtape._src.tf.array import stack, unstack
+from gradtape._src.tf.ragged import stack as stack_ragged
 from gradtape._src.tf.specs import BatchableTypeSpec, CompositeTensor, TypeSpec, type_spec_from_value
 from gradtape._src.variable import Variable
 
@@ -25,6 +28,7 @@ __all__ = ["BatchableExtensionType", "ExtensionType", "ExtensionTypeBatchEncoder
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _RESERVED = "_tf_extension_type"
+_BUILDING = "_tf_extension_type_in_constructor"
 _MISSING = inspect.Parameter.empty
 
 
@@ -167,11 +171,29 @@ class ExtensionTypeSpec(TypeSpec):
         """The class of the values."""
         return self._extension
 
+    @classmethod
+    def from_value(cls, value: Any) -> Any:
+        """Return the specification of a value of the class."""
+        made = object.__new__(cls)
+        for name in cls._extension._tf_fields:
+            object.__setattr__(made, name, _spec_of(getattr(value, name)))
+        return made
+
+    def __validate__(self) -> None:
+        """Check a new specification; subclasses raise an error for invalid ones."""
+
     def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._extension._tf_fields}
 
     def _serialize(self) -> tuple[Any, ...]:
-        return tuple([dict(value) if isinstance(value, ImmutableDict) else value for value in self._fields().values()])
+        return tuple([(name, _mutable(value)) for name, value in self._fields().items()])
+
+    @classmethod
+    def _deserialize(cls, serialization: Any) -> Any:
+        made = object.__new__(cls)
+        for name, value in serialization:
+            object.__setattr__(made, name, _frozen(value))
+        return made
 
     @property
     def _component_specs(self) -> Any:
@@ -194,6 +216,13 @@ class ExtensionTypeSpec(TypeSpec):
         return self._from_components(nest.map_structure(make, self._component_specs))
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if _BUILDING not in vars(self) or name not in self._extension._tf_fields:
+            raise AttributeError(
+                f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionTypeSpec."
+            )
+        object.__setattr__(self, name, _frozen(value))
+
+    def __delattr__(self, name: str) -> None:
         raise AttributeError(f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionTypeSpec.")
 
     def __repr__(self) -> str:
@@ -266,6 +295,32 @@ def _parts(value: Any, spec: Any) -> list[Any]:
     return [part for part, of in zip(_leaves(value), _leaves(spec), strict=True) if _is_spec(of)]
 
 
+def _mutable(value: Any) -> Any:
+    """A field with dictionaries instead of immutable mappings."""
+    if isinstance(value, ImmutableDict):
+        return {key: _mutable(item) for key, item in value.items()}
+    return tuple(map(_mutable, value)) if isinstance(value, tuple) else value
+
+
+def _own_constructor(spec: Any) -> Any:
+    """A specification's own constructor, which may set fields, with the checks behind it."""
+    own = spec.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        vars(self)[_BUILDING] = True
+        try:
+            own(self, *args, **kwargs)
+        finally:
+            del vars(self)[_BUILDING]
+        for name in self._extension._tf_fields:
+            if name not in vars(self):
+                raise AttributeError(f"{type(self).__name__!r} does not set its field {name!r}.")
+        self.__validate__()
+
+    __init__.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]
+    return __init__
+
+
 def _frozen(value: Any) -> Any:
     if isinstance(value, Mapping) and not isinstance(value, ImmutableDict):
         return ImmutableDict({key: _frozen(item) for key, item in value.items()})
@@ -284,21 +339,10 @@ def _spec_of(value: Any) -> Any:
 # -- values ------------------------------------------------------------------------------------------------------------
 def _bound(extension: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Bind arguments to fields."""
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-        for name, (_, default) in extension._tf_fields.items()
-    ]
-    required = [p for p in parameters if p.default is _MISSING]
-    optional = [p for p in parameters if p.default is not _MISSING]
-    if [*required, *optional] != parameters:  # a field without a default after one with a default: keyword-only
-        first = parameters.index(optional[0])
-        parameters = [
-            *parameters[:first],
-            *[p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters[first:]],
-        ]
-    found = inspect.Signature(parameters).bind(*args, **kwargs)
+    signature = extension._tf_signature
+    found = signature.bind(None, *args, **kwargs)
     found.apply_defaults()
-    return found.arguments
+    return {name: found.arguments[name] for name in extension._tf_fields}
 
 
 class ExtensionType(CompositeTensor):
@@ -321,36 +365,45 @@ class ExtensionType(CompositeTensor):
     [2.0, 4.0]
     """
 
-    Spec: Any = ExtensionTypeSpec
+    Spec: typing.ClassVar[Any]
     _tf_fields: typing.ClassVar[dict[str, tuple[Any, Any]]] = {}
+    _tf_signature: typing.ClassVar[inspect.Signature]
     _spec_base: Any = ExtensionTypeSpec
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._tf_fields = {**cls._tf_fields, **_own_fields(cls)}
+        cls._tf_signature = _signature(cls)
         own = vars(cls).get("Spec")
-        bases = (cls._spec_base,) if own is None else (own, cls._spec_base)
-        spec = type(f"{cls.__name__}.Spec", bases, {"_extension": cls, "__module__": cls.__module__})
+        more: dict[str, Any] = {}
+        if own is not None:
+            more = {name: value for name, value in vars(own).items() if name not in ("__dict__", "__weakref__")}
+            if "__init__" in more:
+                more["__init__"] = _own_constructor(own)
+        spec = type(
+            f"{cls.__name__}.Spec", (cls._spec_base,), {**more, "_extension": cls, "__module__": cls.__module__}
+        )
         cls.Spec = spec
-        for name in vars(cls).get("__annotations__", {}):
+        for name in cls._tf_fields:
             if name in vars(cls):
                 delattr(cls, name)  # the default is known: the attribute belongs to each value
+        _wrap_constructor(cls)
         register_handler(cls, call_registered)
         register_converter(cls, _refuse_conversion)
         register_gradient(cls, _refuse_gradient, _refuse_gradient)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls in (ExtensionType, BatchableExtensionType):
-            raise TypeError(f"Cannot create an instance of {cls.__name__} because it is a base class: subclass it.")
+            raise AssertionError(
+                f"Cannot create an instance of {cls.__name__} because {cls.__name__} is an abstract base class. "
+                "Subclass it."
+            )
         return object.__new__(cls)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        for name, value in _bound(type(self), args, kwargs).items():
-            vars(self)[name] = value
-        self._finish()
 
     def _finish(self) -> None:
         """Convert and check the fields; after this the value is immutable."""
+        if any(isinstance(kind, _Later) for kind, _ in type(self)._tf_fields.values()):
+            _resolve_later(type(self))
         for name, (kind, default) in type(self)._tf_fields.items():
             if name not in vars(self):
                 if default is _MISSING:
@@ -371,10 +424,7 @@ class ExtensionType(CompositeTensor):
 
     @property
     def _type_spec(self) -> Any:
-        made = object.__new__(type(self).Spec)
-        for name in type(self)._tf_fields:
-            object.__setattr__(made, name, _spec_of(getattr(self, name)))
-        return made
+        return type(self).Spec.from_value(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if _RESERVED in vars(self) or name not in type(self)._tf_fields:
@@ -385,9 +435,8 @@ class ExtensionType(CompositeTensor):
         raise AttributeError(f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType.")
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in type(self)._tf_fields)})"
-        )
+        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in type(self)._tf_fields])
+        return f"{type(self).__qualname__}({fields})"
 
     def __eq__(self, other: object) -> Any:
         if type(self) is not type(other) or self._type_spec != other._type_spec:
@@ -438,50 +487,151 @@ def _refuse_gradient(value: Any, gradient: Any = None) -> Any:
     )
 
 
+RESERVED = frozenset([
+    "self", "Spec", "_type_spec", "_shape_invariant_to_type_spec", "_consumers", "value_type", "is_compatible_with",
+    "most_specific_compatible_type", "_with_tensor_ranks_only", "_to_components", "_from_components",
+    "_component_specs", "_to_tensor_list", "_from_tensor_list", "_from_compatible_tensor_list", "_flat_tensor_specs",
+    "_serialize", "_deserialize", "_to_legacy_output_types", "_to_legacy_output_shapes", "_to_legacy_output_classes",
+    "_keras_mask",
+])  # fmt: skip
+"""Names that a class can use neither for a field nor for a method: specifications have them."""
+
+
+def _check_names(cls: Any, fields: list[str]) -> None:
+    for name in [*fields, *vars(cls)]:
+        is_ours = name in fields and name.startswith(_RESERVED)
+        if is_ours or (name in RESERVED and name != "Spec") or (name == "Spec" and name in fields):
+            raise ValueError(f"The field annotations for {cls.__name__} are invalid. Field {name!r} is reserved.")
+    spec = vars(cls).get("Spec")
+    if spec is None:
+        return
+    if not isinstance(spec, type):
+        raise ValueError(f"{cls.__name__}.Spec must be a nested class; got {spec!r}.")
+    if spec.__bases__ not in ((object,), (TypeSpec,)):
+        raise ValueError(f"{cls.__name__}.Spec must be directly subclassed from tf.TypeSpec.")
+
+
+def _annotations(cls: Any) -> dict[str, Any]:
+    """The annotations of a class itself; names that are not defined yet are text or forward references."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return dict(annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF))
+    return dict(vars(cls).get("__annotations__", {}))
+
+
 def _own_fields(cls: Any) -> dict[str, tuple[Any, Any]]:
     """The fields that a class declares itself, with their types and defaults."""
-    names = [name for name, kind in vars(cls).get("__annotations__", {}).items() if "ClassVar" not in str(kind)]
-    if not names:
-        _wrap_constructor(cls)
+    annotations = {name: kind for name, kind in _annotations(cls).items() if "ClassVar" not in str(kind)}
+    _check_names(cls, list(annotations))
+    if not annotations:
         return {}
-    hints = _type_hints(cls)
+    names = _names_in_scope(cls)
     fields = {}
-    for name in names:
-        if name.startswith("_tf_extension_type") or name in ("Spec", "__validate__"):
-            raise ValueError(f"The field annotations for {cls.__name__} are invalid. Field {name!r} is reserved.")
-        kind = hints[name]
-        where = f"In field {name!r}"
-        _check_annotation(kind, where)
+    for name, kind in annotations.items():
         default = vars(cls).get(name, _MISSING)
-        if default is not _MISSING:
-            default = _converted(default, kind, f"default value for {name}")
-        fields[name] = kind, default
-    _wrap_constructor(cls)
+        try:
+            found = _type_hint(cls, kind, names)
+        except (NameError, AttributeError):  # a class that is defined later: found when the first value is created
+            fields[name] = _Later(kind, names), default
+            continue
+        _check_annotation(found, f"In field {name!r}")
+        if default is not _MISSING and not _has_tensors(found):
+            default = _converted(default, found, f"default value for {name}")
+        fields[name] = found, default
     return fields
 
 
-def _type_hints(cls: Any) -> dict[str, Any]:
-    """The annotations of a class; strings are evaluated with the names of the `class` statement's scope."""
+def _has_tensors(kind: Any) -> bool:
+    """Whether values of a type hold tensors; such defaults are converted for each value, also in functions."""
+    if isinstance(kind, type):
+        return issubclass(kind, (Tensor, Variable, CompositeTensor))
+    return any(_has_tensors(part) for part in typing.get_args(kind))
+
+
+class _Later(typing.NamedTuple):
+    """An annotation with names that are not defined yet."""
+
+    annotation: Any
+    names: dict[str, Any]
+
+
+def _resolve_later(cls: Any) -> None:
+    """Find the types of fields whose annotations named classes that were defined later."""
+    for base in cls.__mro__:
+        for name, (kind, default) in vars(base).get("_tf_fields", {}).items():
+            if not isinstance(kind, _Later):
+                continue
+            try:
+                found = _type_hint(base, kind.annotation, kind.names)
+            except (NameError, AttributeError):
+                raise TypeError(
+                    f"In field {name!r}: Unresolved forward reference {kind.annotation!r}. Define the class at the top "
+                    "level of the module before the first value is created."
+                ) from None
+            _check_annotation(found, f"In field {name!r}")
+            base._tf_fields[name] = found, default
+
+
+def _names_in_scope(cls: Any) -> dict[str, Any]:
+    """The names of the `class` statement's scope that are not in its module."""
     frame = sys._getframe(1)
     while frame.f_back is not None and (frame.f_globals is globals() or frame.f_globals["__name__"] == "abc"):
         frame = frame.f_back
-    names = {**vars(sys.modules.get(cls.__module__, typing)), **frame.f_globals, **frame.f_locals}
-    alone = type(cls.__name__, (), {"__annotations__": dict(vars(cls).get("__annotations__", {}))})
-    return typing.get_type_hints(alone, names)
+    return {**frame.f_globals, **frame.f_locals} if frame.f_locals is not frame.f_globals else {}
+
+
+def _type_hint(cls: Any, annotation: Any, names: dict[str, Any]) -> Any:
+    """The type that an annotation means."""
+    alone = types.SimpleNamespace(__annotations__={"field": annotation})
+    known = {**vars(sys.modules.get(cls.__module__, typing)), **names, cls.__name__: cls}
+    return typing.get_type_hints(alone, known)["field"]
+
+
+def _signature(cls: Any) -> inspect.Signature:
+    """The signature of a class's constructor."""
+    parameters = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=default,
+            annotation=kind.annotation if isinstance(kind, _Later) else kind,
+        )
+        for name, (kind, default) in cls._tf_fields.items()
+    ]
+    optional = [i for i, parameter in enumerate(parameters) if parameter.default is not _MISSING]
+    required = [i for i, parameter in enumerate(parameters) if parameter.default is _MISSING]
+    if optional and required and optional[0] < required[-1]:  # those behind the first default are keyword-only
+        first = optional[0] + 1
+        parameters[first:] = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters[first:]]
+    return inspect.Signature(
+        [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *parameters], return_annotation=cls
+    )
 
 
 def _wrap_constructor(cls: Any) -> None:
-    """Add conversion and checks after a class's own constructor."""
+    """Give a class a constructor: from its fields, or its own with conversion and checks after it."""
     own = vars(cls).get("__init__")
     if own is None:
-        return
+        if cls.__init__ is not ExtensionType.__init__ and not hasattr(cls.__init__, "_of_fields"):
+            return  # inherited from a class that defines it
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        own(self, *args, **kwargs)
-        if type(self) is cls and _RESERVED not in vars(self):
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            for name, value in _bound(type(self), args, kwargs).items():
+                vars(self)[name] = value
             self._finish()
 
-    __init__.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]
+        __init__._of_fields = True  # type: ignore[attr-defined]
+        __init__.__signature__ = _signature(cls)  # type: ignore[attr-defined]
+    else:
+
+        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+            own(self, *args, **kwargs)
+            if type(self) is cls and _RESERVED not in vars(self):
+                self._finish()
+
+        __init__.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = __init__
 
 
@@ -524,15 +674,63 @@ class BatchableExtensionType(ExtensionType):
     __batch_encoder__: typing.ClassVar[Any] = ExtensionTypeBatchEncoder()
 
     def _rows_in_dataset(self) -> list[Any]:
-        columns = [unstack(part) for part in nest.flatten(self, expand_composites=True)]
-        spec = self._type_spec._unbatch()
-        return [nest.pack_sequence_as(spec, row, expand_composites=True) for row in zip(*columns, strict=True)]
+        columns = [_rows(leaf) for leaf in _flat(self)]
+        return [_of_leaves(self, list(row)) for row in zip(*columns, strict=False)]
 
     @staticmethod
-    def _joined_in_dataset(values: list[Any]) -> Any:
-        rows = [nest.flatten(value, expand_composites=True) for value in values]
-        parts = [stack(column) for column in zip(*rows, strict=True)]
-        return nest.pack_sequence_as(values[0], parts, expand_composites=True)
+    def _joined_in_dataset(values: list[Any], like: Any = None) -> Any:
+        if not values:  # no rows: the first zero rows of another batch
+            empty = [
+                _index(leaf, slice(0, 0)) if isinstance(leaf, (Tensor, RaggedTensor)) else leaf for leaf in _flat(like)
+            ]
+            return _of_leaves(like, empty)
+        columns = zip(*map(_flat, values), strict=True)
+        return _of_leaves(values[0], [_joined(list(column)) for column in columns])
+
+
+def _values(value: Any) -> list[Any]:
+    return [getattr(value, name) for name in type(value)._tf_fields]
+
+
+def _flat(value: Any) -> list[Any]:
+    """The leaves of all fields."""
+    return [leaf for field in _values(value) for leaf in _leaves(field)]
+
+
+def _of_leaves(like: Any, leaves: list[Any]) -> Any:
+    """A value with the structure of another, from the leaves of its fields."""
+    made, remaining = object.__new__(type(like)), iter(leaves)
+    for name, value in zip(type(like)._tf_fields, _values(like), strict=True):
+        vars(made)[name] = _packed(value, [next(remaining) for _ in _leaves(value)])
+    vars(made)[_RESERVED] = True
+    return made
+
+
+def _index(leaf: Any, index: Any) -> Any:
+    return leaf[index]
+
+
+def _rows(leaf: Any) -> Iterable[Any]:
+    """The rows of a leaf; what is no tensor is the same in each of them."""
+    if isinstance(leaf, Tensor):
+        return unstack(leaf)
+    if isinstance(leaf, RaggedTensor):
+        return [_index(leaf, i) for i in range(int(leaf.nrows().numpy()))]
+    if hasattr(leaf, "_rows_in_dataset"):
+        return leaf._rows_in_dataset()
+    return itertools.repeat(leaf)
+
+
+def _joined(leaves: list[Any]) -> Any:
+    """The leaf with these rows."""
+    first = leaves[0]
+    if isinstance(first, RaggedTensor) or (
+        isinstance(first, Tensor) and any(leaf.array.shape != first.array.shape for leaf in leaves)
+    ):
+        return stack_ragged(leaves)
+    if isinstance(first, Tensor):
+        return stack(leaves)
+    return first._joined_in_dataset(leaves) if hasattr(first, "_joined_in_dataset") else first
 
 
 def as_dict(value: Any) -> dict[str, Any]:

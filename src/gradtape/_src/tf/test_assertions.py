@@ -123,7 +123,7 @@ class Assertions(unittest.TestCase):
         b: Any,
         msg: Any = None,
         mapping_type: type = Mapping,
-        check_values_equality: Callable[[Any, Any], bool] = lambda x, y: bool(x == y),
+        check_values_equality: Callable[[Any, Any], bool] = lambda x, y: x is y or bool(x == y),
     ) -> None:
         """Assert that two mappings have equal keys and values."""
         for given in (a, b):

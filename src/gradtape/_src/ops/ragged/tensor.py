@@ -805,6 +805,12 @@ class RaggedTensorSpec(ShapeAndDtype):
         """The class of the values, which are tensors if there are no ragged dimensions."""
         return RaggedTensor if self._ragged_rank > 0 else Tensor
 
+    def _batch(self, batch_size: Any) -> RaggedTensorSpec:
+        return RaggedTensorSpec([batch_size, *self._shape], self._dtype, self._ragged_rank + 1, self._row_splits_dtype)
+
+    def _unbatch(self) -> RaggedTensorSpec:
+        return RaggedTensorSpec(self._shape[1:], self._dtype, max(0, self._ragged_rank - 1), self._row_splits_dtype)
+
     @property
     def _facts(self) -> tuple[Any, ...]:
         return self._dtype, self._ragged_rank, self._row_splits_dtype

@@ -180,7 +180,7 @@ def _emit(make: Callable[..., Tensor], name: str, values: Iterable[Any], collect
     result.set_shape([])
     for key in ("summaries",) if collections is None else collections:
         graph.add_to_collection(key, result)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _step_of_writer() -> Any:
