@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import itertools
 import sys
@@ -514,8 +515,7 @@ def _check_names(cls: Any, fields: list[str]) -> None:
 def _annotations(cls: Any) -> dict[str, Any]:
     """The annotations of a class itself; names that are not defined yet are text or forward references."""
     if sys.version_info >= (3, 14):
-        import annotationlib
-
+        annotationlib = importlib.import_module("annotationlib")
         return dict(annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF))
     return dict(vars(cls).get("__annotations__", {}))
 
