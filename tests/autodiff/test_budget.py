@@ -413,6 +413,29 @@ def test_memory_is_really_freed():
     assert peaks[1] < 0.5 * peaks[0]
 
 
+def test_a_training_loop_does_not_map_its_memory_again(monkeypatch):
+    """The first step learns how much memory its records take, and returns it to the system piece by piece."""
+    calls = []
+    monkeypatch.setattr(budget, "return_freed_memory", lambda: calls.append(None))
+    w = tf.Variable(np.eye(64, dtype="f"))
+    x = tf.ones((64, 64))
+    found = []
+    for _ in range(3):
+        calls.clear()
+        with tf.GradientTape(memory_limit=20_000_000) as tape:
+            h = x
+            for _ in range(1500):
+                h = tf.tanh(tf.tanh(tf.tanh(h @ w)))
+            loss = tf.reduce_sum(h)
+        g = tape.gradient(loss, w)
+        limit = tape.memory_report().limit
+        found.append((len(calls), limit.peak <= 20_000_000, limit.recomputed > 0, g.numpy().tobytes()))
+    (first, *_), *later = found
+    assert first > 0
+    assert [number for number, *_ in later] == [0, 0]
+    assert all(within and again and g == found[0][3] for _, within, again, g in found)
+
+
 def test_the_report_and_a_dropped_tape():
     loss, variables = rnn(20)
     with tf.GradientTape(memory_limit=100_000) as tape:

@@ -44,6 +44,7 @@ from gradtape._src.devices import memory_of_device
 from gradtape._src.memory import return_freed_memory
 from gradtape._src.tensor import CONSTANT, Tensor, tensor_slot
 
+_NOTHING: tuple[()] = ()
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 BOOKKEEPING = 520
 """The bytes of a record, with its op's bookkeeping. They count, but a quarter of the limit is reserved for values."""
@@ -53,6 +54,12 @@ FEW_BYTES = 64
 
 RETURNED = 2**20
 """The bytes by which arrays have to give way to records before freed memory is returned to the system."""
+
+_last_counts: dict[int, int] = {}
+"""By limit, the number of records of the last tape: the next step of a training loop has as many. Without their memory
+from the beginning, no freed memory has to be returned to the system while they are recorded, and mapped again.
+"""
+_MANY = 64
 
 DISK_SPEED = 1e9
 """Bytes per second for writing and reading files, to compare with recomputation."""
@@ -129,8 +136,8 @@ class Budget:
         self._data: dict[int, int] = {}  # sizes of arrays that cannot be recomputed, by id
         self.largest = self.segment_bytes = self.window_bytes = 0
         """Bytes of the largest result, of a segment, and of the records that are not yet in a segment."""
-        self._returned = limit  # the memory for values when freed memory was last returned to the system
         self._records = 0  # the largest number of records so far
+        self._expected = _last_counts.get(limit, 0)
         self._segments: list[Segment] = []
         self._last_use: dict[int, int] = {}  # by value of a segment: the end of the last segment that uses it
         self._restored: list[Segment] = []
@@ -142,6 +149,7 @@ class Budget:
         self._attached: list[weakref.ref[_Attached]] = []
         self.plans: list[Any] = []
         """The plans for programs: one for each backward pass in a function, or on lazy arrays."""
+        self._returned = self._room(0)  # the memory for values when freed memory was last returned to the system
         self.set_largest(0)
 
     def on_device(self, nbytes: int) -> None:
@@ -194,6 +202,9 @@ class Budget:
 
     def clear(self) -> None:
         """Drop all state that no recording needs. Counts remain."""
+        if len(_last_counts) > _MANY:
+            _last_counts.clear()
+        _last_counts[self.limit] = self._expected = self._records
         self._release(-1)
 
     def _release(self, position: int) -> None:
@@ -293,7 +304,8 @@ class Budget:
         A backward pass frees records, but Python does not use their memory for arrays.
         """
         self._records = max(self._records, sum([len(attached.records) for attached in self._existing()]))
-        room = max(self.limit - self._records * BOOKKEEPING, self.limit // 4)
+        count = max(self._records, self._expected)
+        room = max(self.limit - count * BOOKKEEPING, self.limit // 4)
         return room - (3 * self.largest if 18 * self.largest < room else 0) - more
 
     def enforce(self, more: int) -> None:
@@ -380,14 +392,17 @@ class Budget:
             firsts = [first_output(record) for record in records]
             place = firsts.index(segment.start) if segment.start in firsts else len(records)
         found = []
+        made: dict[int, Any] = {}
         for record in segment.records:
-            values = record[3]
-            if type(values) is not tuple:
-                values = self._placeholder(values, segment)
-            elif values:
-                values = tuple([None if t is None else self._placeholder(t, segment) for t in values])
-            if values is not record[3]:
-                op, uids, output, _, attrs, dtype = record
+            op, uids, output, values, attrs, dtype = record
+            if values is not _NOTHING:
+                for t in values if type(values) is tuple else (values,):
+                    if t is not None and t.uid not in made and (other := self._placeholder(t, segment)) is not t:
+                        made[t.uid] = other
+                if type(values) is tuple:
+                    values = tuple([t if t is None else made.get(t.uid, t) for t in values])
+                else:
+                    values = made.get(values.uid, values)
                 record = (op, uids, output, values, attrs, dtype)
             found.append(record)
         if [record[2] for record in records[place : place + count]] == [record[2] for record in found]:
@@ -448,9 +463,11 @@ class Budget:
     # -- reading -------------------------------------------------------------------------------------------------------
     def read(self, uid: int) -> Any:
         """The array of a value: kept, read from a file, or recomputed."""
-        for known in (self.arrays, self.roots):
-            if uid in known:
-                return known[uid]
+        array = self.arrays.get(uid)
+        if array is not None:
+            return array
+        if uid in self.roots:
+            return self.roots[uid]
         if uid in self._files:
             return np.load(self._files[uid])
         if self._is_running:
@@ -492,7 +509,7 @@ class Budget:
         try:
             self._make_room(sum(wanted.values()))
             steps = needed(segment.steps(), wanted, self._is_available)
-            found = run(steps, wanted, self.read)
+            found = run(steps, wanted, self.roots, self.read)
         finally:
             self._pin(segment, -1)
         self.recomputed += len(steps)
@@ -547,19 +564,22 @@ def _memory_of(array: Any) -> Any:
 class _Attached(Observer):
     """The observer of one recording of a budget: it collects records until they form a segment."""
 
-    __slots__ = ("__weakref__", "_budget", "_inputs", "_roots", "_tracked", "_window", "records")
+    __slots__ = ("__weakref__", "_arrays", "_budget", "_inputs", "_inside", "_roots", "_tracked", "_window", "records")
 
     def __init__(self, budget: Budget, recording: Recording) -> None:
         self._budget, self.records = budget, recording.records
         self._tracked, self._roots = recording.tracked, recording.roots
+        self._arrays = budget.roots
         self._inputs: dict[int, Any] = {}  # arrays of earlier segments that the window uses
-        self._window = Window(len(self.records))
+        self._open(Window(len(self.records)))
         self._window.clocks.append(perf_counter())
 
+    def _open(self, window: Window) -> None:
+        self._window, self._inside = window, window.inside
+
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
-        window, budget = self._window, self._budget
-        inside, known, roots, saved = window.inside, self._inputs, budget.roots, window.saved
-        op, _, _, values, _, _ = record
+        inside, known, roots = self._inside, self._inputs, self._arrays
+        op, _, output, values, _, _ = record
         for t in inputs:
             uid = t.uid
             if uid not in inside and roots.get(uid) is not t.array and uid not in known:
@@ -567,20 +587,33 @@ class _Attached(Observer):
                 break
         else:
             is_again = op.kernel is not None and op.differentiable
+        if is_again and type(output) is int and type(outputs.array) is ndarray:
+            inside.add(output)
+            if outputs.array.nbytes > self._budget.largest:
+                self._budget.set_largest(outputs.array.nbytes)
+        else:
+            self._add_outputs(outputs, is_again)
+        window = self._window
+        if values is not _NOTHING:
+            saved = window.saved
+            for t in values if type(values) is tuple else (values,):
+                if t is not None and t.uid not in saved and t.uid not in roots:
+                    self._save(t)
+        window.clocks.append(perf_counter())
+        if window.nbytes > self._budget.window_bytes:
+            self._seal()
+
+    def _add_outputs(self, outputs: Any, is_again: bool) -> None:
+        """Note values that were computed, and whether they can be recomputed."""
+        budget = self._budget
         for t in outputs if type(outputs) is tuple else (outputs,):
             array = t.array
             if type(array) is not ndarray:
                 budget.opaque.add(t.uid)
                 continue
-            (inside if is_again else budget.opaque).add(t.uid)
+            (self._inside if is_again else budget.opaque).add(t.uid)
             if array.nbytes > budget.largest:
                 budget.set_largest(array.nbytes)
-        for t in values if type(values) is tuple else (values,):
-            if t is not None and t.uid not in saved and t.uid not in roots:
-                self._save(t)
-        window.clocks.append(perf_counter())
-        if window.nbytes > budget.window_bytes:
-            self._seal()
 
     def _save(self, tensor: Any) -> None:
         """Count a tensor that a record of the window saves, unless it is counted."""
@@ -597,7 +630,7 @@ class _Attached(Observer):
         """Drop the window if a backward pass has used its records."""
         if len(self.records) <= self._window.place:
             self._budget.kept -= self._window.nbytes
-            self._window = Window(len(self.records))
+            self._open(Window(len(self.records)))
             self._window.clocks.append(perf_counter())
             self._inputs = {}
 
@@ -607,7 +640,7 @@ class _Attached(Observer):
         for t in outputs if type(outputs) is tuple else (outputs,):
             if type(t.array) is not ndarray:
                 return False
-        inside, known, tracked = self._window.inside, self._inputs, self._tracked
+        inside, known, tracked = self._inside, self._inputs, self._tracked
         saved = values if type(values) is tuple else ()
         operands: list[Any] = []
         is_outside = False
@@ -616,7 +649,9 @@ class _Attached(Observer):
             if type(array) is not ndarray:
                 return False
             if operand not in inside:
-                if operand in tracked and self._is_owned(operand):
+                if operand == CONSTANT:
+                    operand, is_outside = array, True
+                elif operand in tracked and self._is_owned(operand):
                     known[operand] = array
                 elif operand not in known:
                     uid, is_saved = operand, len(operands) < len(saved) and saved[len(operands)] is not None
@@ -646,7 +681,7 @@ class _Attached(Observer):
         budget = self._budget
         if uid in self._roots:
             return uid if budget.roots.setdefault(uid, array) is array else array
-        return uid if is_saved and budget.to_files and uid != CONSTANT else array  # it will be in a file
+        return uid if is_saved and budget.to_files else array  # it will be in a file
 
     # -- segments ------------------------------------------------------------------------------------------------------
     def seal_all(self) -> None:
@@ -658,7 +693,7 @@ class _Attached(Observer):
         """Make a segment of the first records of the window, by default up to the best position."""
         window, budget, known = self._window, self._budget, self._inputs
         records = self.records[window.place :]
-        count = best_cut(records, window.saved) if count is None else count
+        count = best_cut(records, window.saved, window.inside) if count is None else count
         inside = records[:count]
         cut = first_output(records[count]) if count < len(records) else math.inf
         before = {uid: operands for uid, operands in window.outside.items() if uid < cut}
@@ -697,10 +732,11 @@ class _Attached(Observer):
     def _begin(self, window: Window, count: int, records: Sequence[Any]) -> None:
         """Begin a window with the records after a segment."""
         known, cut = self._inputs, first_output(records[0]) if records else math.inf
-        rest = self._window = Window(window.place + count)
+        rest = Window(window.place + count)
         rest.outside = {uid: operands for uid, operands in window.outside.items() if uid >= cut}
         rest.inside = {uid for uid in window.inside if uid >= cut}
         rest.clocks = window.clocks[count:]
+        self._open(rest)
         self._inputs = {}
         for record in records:
             for uid in inputs_of(record):

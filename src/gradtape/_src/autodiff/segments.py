@@ -9,7 +9,7 @@ Uids increase in program order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import CONSTANT, Tensor
 
 _FLOAT32 = np.dtype("float32")
+_NOTHING: tuple[()] = ()
 
 
 Step: TypeAlias = tuple[Op, tuple[Any, ...], dict[str, Any], tuple[int, ...], Any]
@@ -107,19 +108,18 @@ class Segment:
     def forget_saved(self) -> None:
         """Release the values that its records save."""
         for leaf in self.leaves():
-            leaf.records = [
-                (op, inputs, output, (), attrs, dtype) for op, inputs, output, _, attrs, dtype in leaf.records
-            ]
+            leaf.records = [r if r[3] is _NOTHING else (r[0], r[1], r[2], _NOTHING, r[4], r[5]) for r in leaf.records]
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> list[Step]:
         """Its ops, in order."""
+        found = []
         for leaf in self.leaves():
             outside = leaf.outside
-            for record in leaf.records:
-                op, inputs, output, _, attrs, dtype = record
+            for op, inputs, output, _, attrs, dtype in leaf.records:
                 outputs = output if type(output) is tuple else (output,)
                 operands = outside.get(outputs[0]) or ((inputs,) if type(inputs) is int else inputs)
-                yield op, operands, attrs, outputs, dtype
+                found.append((op, operands, attrs, outputs, dtype))
+        return found
 
 
 def outputs_of(record: Any) -> tuple[int, ...]:
@@ -143,82 +143,90 @@ def saved_tensors(record: Any) -> Iterable[Any]:
 
 
 # -- where a segment ends ----------------------------------------------------------------------------------------------
-def best_cut(records: Sequence[Any], saved: Mapping[int, Any]) -> int:
+def best_cut(records: Sequence[Any], saved: Mapping[int, Any], inside: Container[int]) -> int:
     """The number of records to put into a segment: it ends in the later half, where the fewest bytes are live.
 
-    Live values have to be saved. If there are none, all records belong to the segment.
+    Live values, of those `inside` the records, have to be saved. If there are none, all records belong to the segment.
     """
+    begin = len(records) // 2
     made: dict[int, int] = {}
     last_use: dict[int, int] = {}
-    for i, record in enumerate(records):
-        output = record[2]
-        for uid in inputs_of(record):
-            if uid in made:
+    for i, record in enumerate(records[begin:]):
+        inputs, output = record[1], record[2]
+        for uid in (inputs,) if type(inputs) is int else inputs:
+            if uid in inside:
                 last_use[uid] = i
         if type(output) is int:
             made[output] = i
         else:
             made.update(dict.fromkeys(output, i))
-    change = [0.0] * (len(records) + 1)
+    change = [0.0] * (len(records) - begin + 1)
     for uid, last in last_use.items():
         nbytes = float(saved[uid].array.nbytes) if uid in saved else 1e30
-        change[made[uid]] += nbytes
+        change[made.get(uid, 0)] += nbytes
         change[last] -= nbytes
     live = list(accumulate(change))
-    places = range(len(records) // 2, len(records) - 1)
+    places = range(len(records) - begin - 1)
     best = min(places, key=lambda i: (live[i], -i), default=None)
-    return len(records) if best is None or live[best] >= 1e29 else best + 1
+    return len(records) if best is None or live[best] >= 1e29 else begin + best + 1
 
 
 # -- recomputation -----------------------------------------------------------------------------------------------------
-def needed(steps: Iterable[Step], wanted: Iterable[int], is_available: Callable[[int], bool]) -> list[Step]:
-    """The steps that compute the wanted values from available ones, in order."""
+def needed(
+    steps: Sequence[Step], wanted: Iterable[int], is_available: Callable[[int], bool]
+) -> list[tuple[Step, list[int]]]:
+    """The steps that compute the wanted values from available ones, in order, each with the values that are not needed
+    after it.
+    """
     missing = set(wanted)
+    used: set[int] = set()
     found = []
-    for step in reversed(list(steps)):
+    for step in reversed(steps):
         _, operands, _, outputs, _ = step
         if not missing.isdisjoint(outputs):
-            found.append(step)
-            missing.update([uid for uid in operands if type(uid) is int and not is_available(uid)])
+            last = [uid for uid in outputs if uid not in used]
+            for uid in operands:
+                if type(uid) is int and uid not in used:
+                    used.add(uid)
+                    if not is_available(uid):
+                        missing.add(uid)
+                        last.append(uid)
+            found.append((step, last))
     return found[::-1]
 
 
-def run(steps: Sequence[Step], wanted: Collection[int], read: Callable[[int], Any]) -> dict[int, Any]:
+def run(
+    steps: Sequence[tuple[Step, list[int]]],
+    wanted: Collection[int],
+    roots: Mapping[int, Any],
+    read: Callable[[int], Any],
+) -> dict[int, Any]:
     """Run steps again, with the same kernels and unrecorded; return the wanted arrays."""
     found: dict[int, Any] = {}
-    made: dict[int, Any] = {}
-    last_use = {uid: i for i, step in enumerate(steps) for uid in step[1] if type(uid) is int}
+    made: dict[int, Any] = {**roots}
+    given: Any
+    array: Any
     with use_recorders(()), float_errors_ignored():
-        for i, (op, operands, attrs, outputs, dtype) in enumerate(steps):
+        for (op, operands, attrs, outputs, dtype), last in steps:
             given = [u if type(u) is not int else made[u] if u in made else read(u) for u in operands]
-            made.update(zip(outputs, _results(op, given, attrs, dtype), strict=True))
-            _settle(made, found, wanted, [*operands, *outputs], last_use, i)
+            array = None
+            if dtype is _FLOAT32:
+                kernel: Any = op.kernel
+                array = kernel(*given, **attrs) if attrs else kernel(*given)
+            if type(array) is ndarray and array.dtype is dtype:
+                made[outputs[0]] = array
+            else:
+                made.update(zip(outputs, _results(op, given, attrs), strict=True))
+            for uid in last:
+                array = made.pop(uid, None)
+                if uid in wanted and array is not None:
+                    found[uid] = array
+            given = array = None  # what is not in `made` is free while the next step runs
     return found
 
 
-def _settle(
-    made: dict[int, Any],
-    found: dict[int, Any],
-    wanted: Collection[int],
-    uids: Sequence[Any],
-    last_use: dict[int, int],
-    step: int,
-) -> None:
-    """Keep the wanted arrays, and release those that no step after this one reads."""
-    for uid in uids:
-        if type(uid) is int and uid in made:
-            if uid in wanted:
-                found[uid] = made[uid]
-            if last_use.get(uid, -1) <= step:
-                del made[uid]
-
-
-def _results(op: Op, given: list[Any], attrs: dict[str, Any], dtype: Any) -> Sequence[Any]:
-    """The results of an op for these arrays: from its kernel or, if they may need conversion, from its call."""
-    if dtype is _FLOAT32:
-        found = op.kernel(*given, **attrs)
-        if type(found) is ndarray and found.dtype is dtype:
-            return (found,)
+def _results(op: Op, given: list[Any], attrs: dict[str, Any]) -> Sequence[Any]:
+    """The results of an op for these arrays, which may need conversion: from its call."""
     found = op.call(*[constant(array) for array in given], **attrs)
     return [t.array for t in found] if type(found) is tuple else (found.array,)
 
