@@ -213,6 +213,34 @@ def test_a_keras_like_layer_that_is_an_equilibrium_trains():
     assert losses[-1] < losses[0]
 
 
+TURN = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])
+
+NOT_CONTRACTIONS = {
+    "a reflection": (lambda x, a: a - x, 0.5),
+    "a growing line": (lambda x, a: a - 3.0 * x, 0.25),
+    "a growing spiral": (lambda x, a: a + tf.linalg.matvec(1.1 * TURN, x), np.linalg.inv(np.eye(2) - 1.1 * TURN)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_CONTRACTIONS)
+@pytest.mark.parametrize("jit", [None, *JITS])
+def test_fixed_points_of_functions_that_are_not_contractions(name, jit):
+    """The plain iteration circles or diverges there; combinations of its points meet in the fixed point."""
+    function, factor = NOT_CONTRACTIONS[name]
+    a = tf.constant([1.0, -2.0], tf.float64)
+    factor = factor * np.eye(2) if np.ndim(factor) == 0 else factor
+
+    def solution(a):
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            found = tf.autodiff.fixed_point(function, tf.zeros_like(a) + 0.3, a, maxiter=10)
+        return found.x, tape.jacobian(found.x, a)
+
+    x, jacobian = (solution if jit is None else tf.function(solution, jit_compile=jit))(a)
+    np.testing.assert_allclose(x, factor @ a.numpy(), rtol=1e-9)
+    np.testing.assert_allclose(jacobian, factor, rtol=1e-9)
+
+
 @pytest.mark.parametrize(("dtype", "tol"), [("float32", 5e-3), ("float64", 6e-6)])
 def test_the_default_tolerance(dtype, tol):
     """As documented: a residual of half of it passes, and changes the derivative of a root by less; twice does not."""

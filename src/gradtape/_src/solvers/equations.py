@@ -279,12 +279,14 @@ def _plain_iteration(maxiter: int) -> Callable[..., Any]:
 
 
 _DEPTH = 5
+_GROWTH = 10.0
 
 
 def _anderson(maxiter: int) -> Callable[..., Any]:
     """Anderson acceleration: the combination of recent points whose residuals nearly cancel, mapped by fun.
 
-    If a residual grows, earlier points are dropped, and the next step is one of the plain iteration.
+    If a residual grows a lot, earlier points are dropped, and the next step is one of the plain iteration. It may grow
+    somewhat: where the plain iteration diverges or circles, the next combination still finds the fixed point.
     """
 
     def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int) -> Any:
@@ -295,7 +297,7 @@ def _anderson(maxiter: int) -> Callable[..., Any]:
             mixed = reduce_sum(column(weights) * (xs - rs), -2)
             x = array.where(column(norm(r) > limit), mixed, x)
             new = residual(x, inputs)
-            return x, new, k + 1, array.where(norm(new) < norm(r), age + 1.0, 0.0), xs, rs
+            return x, new, k + 1, array.where(norm(new) < _GROWTH * norm(r), age + 1.0, 0.0), xs, rs
 
         history = array.stack([array.zeros_like(x)] * _DEPTH, -2)
         start = (x, residual(x, inputs), array.constant(0), array.zeros_like(norm(x)), history, history)
