@@ -22,7 +22,7 @@ _CHUNK = 2**20  # bytes processed at a time, which fit into the CPU's cache
 
 
 def crc32c(data: Any, checksum: int = 0) -> int:
-    """The CRC-32C of bytes or of an array of them; with a checksum, that of what it was for and these bytes together.
+    """The CRC-32C of bytes or of an array of bytes; with `checksum`, of the bytes before followed by these.
 
     >>> hex(crc32c(b"123456789")), crc32c(b"6789", crc32c(b"12345")) == crc32c(b"123456789")
     ('0xe3069283', True)

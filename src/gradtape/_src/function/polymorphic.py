@@ -131,7 +131,7 @@ class ShapePolymorphicTraces:
         return group.widened(shapes) if self._tracer.reduce_retracing else None
 
     def for_specs(self, arguments: Arguments, shapes: dict[int, TensorShape]) -> ConcreteFunction:
-        """The function for specifications: `shapes` has theirs, by the ids of the tensors that represent them."""
+        """The function for specifications: `shapes` maps the ids of the tensors that represent them to their shapes."""
         group, tensors = self._group(arguments), arguments.tensors
         declared = [shapes.get(id(t), TensorShape(t.array.shape)) for t in tensors]
         for function in group.functions:
@@ -242,7 +242,7 @@ def _narrowed(candidates: Iterator[Patterns], unequal: list[Any]) -> Iterator[Pa
 
 
 def _with_size(patterns: Patterns, name: str, size: Any) -> Patterns | None:
-    """Patterns with a number or a term in the place of a variable; None if it is not among them."""
+    """Patterns with a number or a term instead of a variable; None if the variable is not among them."""
     changed = [sized(shape, ((name, size),)) for shape in patterns]
     return None if changed == patterns else changed
 
@@ -257,10 +257,10 @@ def _fits_nothing(
 ) -> bool:
     """Whether shapes are incompatible for all values of the unknown dimensions: then TensorFlow raises while tracing.
 
-    But not where the error of the trace with unknown dimensions, the `first`, is one that TensorFlow has in calls.
+    False if TensorFlow raises `first`, the error of the trace with unknown dimensions, in calls.
 
-    An unknown dimension equals only itself, so the error of a trace with unknown ones does not tell. The sizes that
-    might fit are those of the arguments, and the numbers in the message.
+    An unknown dimension equals only itself, so that error does not show whether some sizes fit. The sizes to try are
+    those of the arguments, and the numbers in the message.
     """
     if isinstance(first, InvalidArgumentError) and first.when_traced is None:
         return False

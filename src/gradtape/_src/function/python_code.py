@@ -66,11 +66,11 @@ def weak_method(function: Callable[..., Any], instance: Any) -> Callable[..., An
 
 @contextmanager
 def graph_errors(known: bool = True) -> Iterator[None]:
-    """What eager code calls an invalid argument is, while tracing, a ValueError or a TypeError: as in TensorFlow. So is
-    a ValueError about a value that is no tensor: a TypeError.
+    """Raise TensorFlow's exception classes while tracing: ValueError or TypeError instead of InvalidArgumentError, and
+    TypeError for a value that is not a tensor.
 
-    It leaves errors that TensorFlow raises when the program runs: those of values and, if shapes are not `known`, of
-    shapes. Empty arguments are traced separately here, and not in TensorFlow.
+    Errors that TensorFlow raises when the program runs do not change: errors about values and, if shapes are not
+    `known`, about shapes. Empty arguments are traced separately here, and not in TensorFlow.
     """
     try:
         yield

@@ -80,9 +80,9 @@ class Tracer:
     def trace_or_eager(self, arguments: Arguments, kind: Kind = ConcreteFunction, *, knows_shapes: bool = True) -> Any:
         """Trace the function; if the code needs eager execution, return a function that runs it eagerly.
 
-        A trace that is given up leaves nothing behind: random numbers go on where they were, variables that it created
-        are found by the code when it runs. Without `knows_shapes` it is for sizes that are unknown in TensorFlow's
-        trace: what does not fit there is an error of the call.
+        A discarded trace has no effect: random number streams are restored, and the code finds the variables that the
+        trace created. `knows_shapes` is False for sizes that are unknown in TensorFlow's trace, where incompatible
+        shapes are errors of the call.
         """
         state = seeds.state()
         self._knows_shapes = knows_shapes and self.signature.knows_shapes

@@ -1577,7 +1577,7 @@ _STATISTICS = {"maximum": max, "minimum": min, "mean": mean, "median": median}
 
 
 def _extended(x, axis, pair, mode):
-    """One axis made longer at both ends, by what the mode says of the elements there are."""
+    """Pad one axis at both ends with values that depend on the mode."""
     length = sizes_of(x)[axis]
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         return look_up(x, np.pad(np.arange(length), pair, mode=mode), axis)

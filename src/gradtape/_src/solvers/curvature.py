@@ -116,7 +116,7 @@ def _has_bias(layer: Any) -> bool:
 
 
 def _uses_of(tape: Tape, layer: Any) -> list[Record]:
-    """The records of products and convolutions with the layer's kernel, or with what it is in another dtype."""
+    """The records of products and convolutions with the layer's kernel, or with a cast of it."""
     _check_layer(layer)
     kernel = _kernel(layer)
     if kernel is None:

@@ -29,7 +29,7 @@ def _common_scripts() -> ndarray:
 
 
 def script_of(codes: ndarray) -> ndarray:
-    """The number of the script of each code point, -1 of what is none.
+    """The number of the script of each code point; -1 for numbers that are not code points.
 
     >>> script_of(np.array([ord("a"), ord("ω"), -1])).tolist()
     [25, 14, -1]

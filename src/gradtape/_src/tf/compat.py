@@ -117,8 +117,8 @@ class variable_scope(settings):
       regularizer: The regularizer of variables that have none of their own.
       caching_device: No effect.
       partitioner: No effect.
-      custom_getter: What is called in the place of `get_variable`, with that as its first argument.
-      reuse: Whether names stand for variables that exist: True, False, or `AUTO_REUSE` for those that do.
+      custom_getter: A function that is called instead of `get_variable`, which is its first argument.
+      reuse: Whether names refer to existing variables: True, False, or `AUTO_REUSE` (if they exist).
       dtype: The dtype of variables that have none of their own.
       use_resource: No effect.
       constraint: The constraint of variables that have none of their own.

@@ -97,7 +97,7 @@ class TensorArray:
         self._ragged: RaggedElements | None = None
         self._rank: int | None = None  # of the elements, once one was written
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------------------------
     @property
     def dtype(self) -> DType:
         """The dtype of every element."""

@@ -405,7 +405,7 @@ def _combiner_of(feature: FeatureConfig) -> str:
 
 
 def _combined(ids: RaggedTensor, weight: Any, table: Any, combiner: str) -> Tensor:
-    """The rows of each row of ids: their weighted sum, divided by what the combiner says."""
+    """The weighted sum of the vectors of each row of ids, divided as the combiner says."""
     where, count = ids.value_rowids(), ids.nrows()
     rows = embedding_lookup(table, ids.values)
     amounts = array.ones_like(ids.values, dtype=rows.dtype) if weight is None else array.cast(weight.values, rows.dtype)

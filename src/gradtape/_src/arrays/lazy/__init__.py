@@ -51,7 +51,7 @@ class LazyNamespace(Interpreter):
         return _filled(x, 0)
 
     def from_numpy(self, x: Any) -> Any:
-        """On the device of the last op; an op moves it to the device of its other operands."""
+        """Create the array on the device of the last op; an op moves it to the device of its other operands."""
         return placed(x, current_device())
 
     def alongside(self, x: Any, y: Any) -> Any:
@@ -63,7 +63,7 @@ class LazyNamespace(Interpreter):
 
 
 def placed(value: Any, device: Any) -> Lazy:
-    """An array of an engine as a lazy one on a device."""
+    """Convert an array of an engine to a lazy array on a device."""
     if device is None:
         return lazy_array(np.asarray(value))
     import jax
@@ -104,7 +104,7 @@ def is_lazy_on_host(array: Any) -> bool:
 
 
 def _filled(x: Any, number: int) -> Any:
-    """A constant of the shape, dtype and device of an array, which the program makes."""
+    """A constant with the shape, dtype and device of an array, which the program creates."""
     if type(x) is not Lazy:
         return np.full(x.shape, number, x.dtype)
     return constant(x.shape, _number(number, x.dtype), x.spec.device)
@@ -112,7 +112,7 @@ def _filled(x: Any, number: int) -> Any:
 
 @cache
 def _number(number: int, dtype: Any) -> np.ndarray:
-    """One object for each number: a program sees that it has not changed."""
+    """One object for each number, so that a program can tell that it has not changed."""
     return np.full((), number, dtype)
 
 

@@ -72,9 +72,9 @@ class Pattern(LazyTrace):
 
 
 def recorded(function: Callable[[Pattern], T], specs: Sequence[Spec], device: Any) -> tuple[T, Pattern] | None:
-    """What a function returns for arrays without values, and its calls; None where they do not make a block.
+    """The result of a function for arrays without values, and its calls; None if they cannot be a block.
 
-    It runs apart from signal handlers, which would find its trace in the place of their own.
+    Signal handlers do not run meanwhile: their ops would be recorded in this trace.
     """
     pattern = Pattern(specs, device)
 
@@ -95,9 +95,9 @@ def recorded(function: Callable[[Pattern], T], specs: Sequence[Spec], device: An
 class Block(NamedTuple):
     """The calls of a pattern that some of its results need.
 
-    kind       the kind of call that they are together; None where there are none
+    kind       the kind of call that stands for all of them; None if there are none
     used       the numbers of the arrays that they take
-    constants  what they take besides
+    constants  their other operands
     """
 
     kind: Kind | None
@@ -133,7 +133,7 @@ class Block(NamedTuple):
 
 
 def block_of(pattern: Pattern, wanted: Sequence[int]) -> Block:
-    """Make a block of the calls that these results need. The pattern ends."""
+    """Make a block of the calls that these results need, and end the pattern."""
     codes = needed(tuple([array.code for array in pattern.results]), {*wanted})
     count = len(pattern.arrays)
     used = dict.fromkeys([n for code in codes for n in code[1:] if n < count])

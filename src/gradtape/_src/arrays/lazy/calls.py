@@ -46,10 +46,10 @@ def spec_of(shape: Shape, dtype: Any, device: Any) -> Spec:
 
 
 class Body(NamedTuple):
-    """The calls of a block (`blocks.py`): its arrays are 0, 1, ..., what its calls return has the numbers after these.
+    """The calls of a block (`blocks.py`). Its arrays are numbered from 0; results of its calls have the next numbers.
 
     codes    the number of the kind of each call, its operands and its results
-    results  the numbers of what the block returns
+    results  the numbers of the results of the block
     """
 
     codes: tuple[tuple[int, ...], ...]
@@ -60,9 +60,9 @@ class Kind(NamedTuple):
     """A call without the values of its operands.
 
     operands  one entry for each argument: a Spec for an array, a tuple with the value of a number otherwise
-    outputs   shapes, dtypes and device of what it returns
+    outputs   shapes, dtypes and device of its results
     several   whether it returns a tuple
-    body      of a block
+    body      the calls, if it is a block
     """
 
     number: int
@@ -86,7 +86,7 @@ class UnknownKindError(TypeError):
 
 
 def kind_of(name: str, operands: tuple[Any, ...], attrs: dict[str, Any], device: Any) -> Kind:
-    """The kind of a call; the error of the kernel where operands are not compatible."""
+    """The kind of a call; raises the kernel's error if operands are incompatible."""
     key = (name, tuple([_key(operand) for operand in operands]), frozen(attrs), device)
     found = _numbers.get(key)
     if found is None:
@@ -127,9 +127,9 @@ _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), bytes})
 
 
 def frozen(value: Any) -> Any:
-    """A key for static arguments that differs wherever they do, in the type too: 1, 1.0 and True are equal in Python.
+    """A key for static arguments that also differs if only types do: 1, 1.0 and True are equal in Python.
 
-    Raises UnknownKindError for objects whose identity says nothing about what they do.
+    Raises UnknownKindError for objects that cannot be compared by identity.
     """
     kind = type(value)
     if kind in _PLAIN:

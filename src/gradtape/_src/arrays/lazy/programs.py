@@ -47,7 +47,7 @@ class Failure:
         self.error = error
 
     def run(self, reason: str) -> None:
-        """Raise the error, wherever the value is needed."""
+        """Raise the error, because the value is needed."""
         raise self.error
 
 
@@ -84,7 +84,7 @@ class LazyProgram:
         lines: dict[int, Line],
         into: list[Sequence[Any]],
     ) -> None:
-        """Add the results that are wanted to a list; a Failure in the place of each that an error prevents."""
+        """Append the wanted results to a list, with a Failure for each one that an error prevents."""
         self.runs += 1
         runner = self._current(literals)
         if runner is None:
@@ -109,7 +109,7 @@ class LazyProgram:
         return str(getattr(self._runner, "executor", "XLA"))
 
     def _current(self, literals: list[Any]) -> Runner | None:
-        """The compiled program for these literals; None where it runs op by op."""
+        """The compiled program for these literals; None if the program runs op by op."""
         if self._runner is None:
             if self.runs <= compile_after[0] or len(self.steps) < 2 or self.problem or not compilers:
                 self.literals, self._ids = literals, [*map(id, literals)]
@@ -125,7 +125,7 @@ class LazyProgram:
         return self._runner
 
     def _changed(self, literals: list[Any]) -> bool:
-        """Note which literals have other values than before; whether there are some that had not changed yet."""
+        """Record which literals have changed; return whether one of them changed for the first time."""
         known = {*self.varying}
         pairs = enumerate(zip(literals, self.literals, strict=True))
         new = [i for i, (a, b) in pairs if i not in known and a is not b and a.tobytes() != b.tobytes()]
@@ -145,7 +145,7 @@ class LazyProgram:
 
     # -- op by op ----------------------------------------------------------------------------------------------------
     def run_by_op(self, feeds: Sequence[Any], literals: Sequence[Any], lines: dict[int, Line]) -> list[Any]:
-        """Run one call after the other, by the engine's kernels. Results end with the last call that uses them."""
+        """Run the calls in order with the engine's kernels. Results are freed after the last call that uses them."""
         values: dict[int, Any] = {}
         for i, feed in enumerate(feeds):
             values[-1 - 2 * i] = feed
@@ -191,14 +191,14 @@ def _run_step(step: Step, values: dict[int, Any], xp: Any, line: Line | None) ->
 
 
 def typed(value: Any, spec: Spec) -> Any:
-    """A result as an array of the dtype that was inferred: NumPy gives scalars where arrays have no axes."""
+    """Convert a result to an array of the inferred dtype: NumPy returns scalars instead of arrays without axes."""
     if type(value) is not np.ndarray and (spec.device is None or not hasattr(value, "devices")):
         value = np.asarray(value)
     return value if value.dtype == spec.dtype else value.astype(spec.dtype)
 
 
 def located(error: Exception, name: str, line: Line | None) -> Exception:
-    """An error with the line of the op that it is about: the op was called there, and ran later."""
+    """Add the line on which the op was called to its error, because the op ran later."""
     if line is None:
         return error
     where = f" The op '{name}' was called in {line[0]}:{line[1]} and ran when its value was needed."
@@ -225,8 +225,8 @@ class Plan(NamedTuple):
 
 
 class Table(dict[Any, Any]):
-    """What is known, by keys whose first part describes calls. It holds so many of these; then the oldest entries go,
-    those first that did not come again.
+    """A cache with keys whose first part describes calls. When it is full, the oldest entries are dropped, first those
+    that were used only once.
     """
 
     most = 200_000
@@ -236,7 +236,7 @@ class Table(dict[Any, Any]):
         self._size = 0
 
     def add(self, key: Any, value: Any, program: Any) -> None:
-        """Add an entry, and drop others if there are too many; `program.runs` says how often it came again."""
+        """Add an entry, and drop others if there are too many; `program.runs` counts how often it was used."""
         self[key] = value, program
         self._size += len(key[0])
         if self._size > self.most:
@@ -256,7 +256,7 @@ _plans, _programs = Table(), Table()
 
 
 def plan_of(codes: tuple[Code, ...], alive: tuple[int, ...]) -> tuple[Plan, ...]:
-    """The plans for a trace and the results of it that are still referred to: one for each of its parts."""
+    """The plans for a trace and its results that are still referenced, one for each part."""
     key = (codes, alive)
     found = _plans.get(key)
     if found is not None:
@@ -269,7 +269,7 @@ def plan_of(codes: tuple[Code, ...], alive: tuple[int, ...]) -> tuple[Plan, ...]
 
 
 def without_blocks(codes: tuple[Code, ...]) -> tuple[Code, ...]:
-    """The calls of a trace, those of blocks one by one. What only they use has numbers after all others."""
+    """The calls of a trace, with blocks replaced by their calls, whose own values are numbered last."""
     if not any(code and kinds[code[0]].body is not None for code in codes):
         return codes
     fresh = itertools.count(1 + max([n for code in codes for n in code[1:]]))
@@ -373,7 +373,7 @@ def _planned(codes: Sequence[Code], alive: tuple[int, ...]) -> Plan:
 
 
 class Part(NamedTuple):
-    """Some steps of a program as a program of their own: the numbers there of its feeds, literals and outputs."""
+    """Some steps of a program as a separate one, with the numbers of its feeds, literals and outputs in the whole."""
 
     program: LazyProgram
     feeds: list[int]
@@ -382,7 +382,7 @@ class Part(NamedTuple):
 
 
 def part_of(whole: LazyProgram, steps: Sequence[Step], wanted: set[int]) -> Part:
-    """A program of some steps, which gives those of their results that are wanted. Parts that are alike are one."""
+    """A program of some steps that returns their wanted results. Equal parts share one program."""
     codes = tuple([(step.kind, *step.inputs, *step.outputs) for step in steps])
     own = {number for step in steps for number in step.outputs}
     before = {n: -1 - 2 * (len(whole.feeds) + i) for i, n in enumerate(_used_from_outside(steps, own))}

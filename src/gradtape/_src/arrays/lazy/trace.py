@@ -4,9 +4,9 @@ An op on lazy arrays adds a few integers to the trace of its thread and returns 
 number in the trace. When a value is needed, the trace is cut: `programs.py` looks it up and runs it. Results that
 nothing refers to any more are not computed.
 
-No lock is taken for an op. All that an op adds is one `append` of one list, and what it appends says by numbers what it
-refers to; a signal handler, or a thread that cuts the trace in between, finds it before or after that. An op whose
-trace was cut before its `append` notices afterwards, and records itself again.
+An op takes no lock. It changes the trace with one `append` to one list, and the entry refers to operands and results by
+number; a signal handler, or a thread that cuts the trace, runs before or after that. An op whose trace was cut before
+its `append` detects this afterwards, and records itself again.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Lazy:
     trace: Any
     value: Any
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------------------------
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -94,12 +94,12 @@ class Lazy:
         return other.spec.device is self.spec.device if kind is Lazy else kind is ndarray and not other.shape
 
     def devices(self) -> set[Any]:
-        """The device that it is on; None stands for the memory of the processor."""
+        """The device that it is on; None means the memory of the CPU."""
         return {self.spec.device}
 
     @property
     def committed(self) -> bool:
-        """That it is bound to its device."""
+        """True: it is bound to its device."""
         return True
 
     @property
@@ -111,7 +111,7 @@ class Lazy:
         return True
 
     def is_deleted(self) -> bool:
-        """That its memory was not donated."""
+        """False: its memory was not donated."""
         return False
 
     def copy(self) -> Any:
@@ -131,7 +131,7 @@ class Lazy:
         return settled(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's functions are the ops of their name; all else computes the value first."""
+        """Call the op with the name of NumPy's function; for other functions, compute the value first."""
         if method == "__call__" and not options and len(inputs) == ufunc.nin and ufunc.__name__ in LIBRARY_FUNCTIONS:
             return record(ufunc.__name__, inputs, {})
         if any(type(x) is Lazy for x in options.get("out", ())):
@@ -199,7 +199,7 @@ class Lazy:
 
 
 def lazy_array(value: Any, device: Any = None) -> Lazy:
-    """An array of an engine as a lazy array that has its value. Nothing else may write to it."""
+    """Convert an array of an engine to a lazy array that has its value. Nothing else may write to it."""
     made = Lazy()
     made.value = value
     made.shape, made.dtype = tuple(value.shape), value.dtype
@@ -209,7 +209,7 @@ def lazy_array(value: Any, device: Any = None) -> Lazy:
 
 
 def settled(array: Any, reason: str = "a program takes it") -> Any:
-    """An array of an engine: the value of a lazy array, which is computed now if need be; others as they are."""
+    """The value of a lazy array, which is computed now if necessary; other arrays unchanged."""
     if type(array) is not Lazy:
         return array
     while array.value is None:
@@ -305,7 +305,7 @@ class LazyTrace:
         self._launched: list[Any] = []
 
     def feed(self, array: Any) -> int:
-        """The number of an input: an array that has its value, or gets it now."""
+        """The number of an input, an array whose value is known or computed now."""
         found = self.feeds.get(id(array))
         if found is None:
             if type(array) is Lazy and array.value is None:
@@ -318,7 +318,7 @@ class LazyTrace:
         return found[0]
 
     def literal(self, array: ndarray) -> int:
-        """The number of a use of a number."""
+        """The number of a literal."""
         number = self.next_literal()
         self.literals[number] = array
         return number
@@ -392,7 +392,7 @@ class LazyTrace:
                     by_slot[slot].value = value
 
     def _launch(self, plan: Plan, kept: set[int]) -> None:
-        """Start a program; from then on its results are in `_launched`, whatever interrupts come. Others use `kept`."""
+        """Start a program. Its results are then in `_launched`, even after an interrupt. Other code uses `kept`."""
         dying = set() if self.device is None else self._dying()
         inputs = dict(self.feeds.values())
         numbers = [-1 - 2 * i for i in plan.feeds]
@@ -434,12 +434,12 @@ current_trace = _current
 
 
 def recording_on(trace: LazyTrace) -> setting[LazyTrace | None]:
-    """Within the block ops on its device are added to this trace."""
+    """Add ops on its device to this trace in a `with` block."""
     return setting(_trace, trace)
 
 
 def trace_on(device: Any) -> LazyTrace:
-    """The trace of this thread or task on a device, from now on the current one."""
+    """The trace of this thread or task on a device; it becomes the current one."""
     now = _current()
     siblings: dict[Any, LazyTrace] = {} if now is None else now.siblings
     found = siblings.get(device)
@@ -450,7 +450,7 @@ def trace_on(device: Any) -> LazyTrace:
 
 
 def end_step(reason: str, least: int | None = None) -> None:
-    """Cut the trace of this thread where a step ends: variables have values of it, or it has that many results."""
+    """Cut the trace of this thread at the end of a step: if variables have its values, or it has `least` results."""
     now = _current()
     if now is not None:
         for trace in (*now.siblings.values(),):
@@ -459,7 +459,7 @@ def end_step(reason: str, least: int | None = None) -> None:
 
 
 def assigned(old: Any, new: Any) -> None:
-    """Note that a variable gets a new value. Its second one in a trace ends the step before it."""
+    """Record that a variable is assigned. The second assignment in a trace ends the step."""
     if type(new) is not Lazy or new.value is not None:
         return
     trace = new.trace
@@ -484,7 +484,7 @@ def current_device() -> Any:
 
 
 def constant(shape: tuple[int, ...], number: ndarray, device: Any = _UNKNOWN) -> Any:
-    """An array of one number, which the program makes; where no device is given on that of the last op."""
+    """An array filled with a number, which the program creates, by default on the last op's device."""
     if device is _UNKNOWN:
         device = current_device()
     shape = tuple(shape)
@@ -547,7 +547,7 @@ def _together(args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _operand(value: Any) -> Any:
-    """An argument as a trace has it: a lazy array, an array of NumPy, or a Python number."""
+    """An argument in the form in which a trace stores it: a lazy array, a NumPy array or a Python number."""
     kind = type(value)
     if kind is Lazy or kind is ndarray:
         if kind is ndarray and value.dtype.kind == "O":
@@ -593,7 +593,7 @@ def run_immediately(name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> 
 
 
 def _as_lazy(value: Any) -> Any:
-    """What an engine has computed, as a lazy array; text, and what is divided over devices, as it is."""
+    """Convert the result of an engine to a lazy array; strings and sharded arrays do not change."""
     if isinstance(value, (ndarray, np.generic)):
         value = np.asarray(value)
         return value if value.dtype.kind == "O" else lazy_array(value)
@@ -615,7 +615,7 @@ def recorder_of(name: str) -> Callable[..., Any]:
     call_of_many = _recorder_of_many(name) if is_plain else partial(_record, name)
 
     def learn(key: Any, args: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        """Record a call in the general way, and remember its kind."""
+        """Record a call without the fast path, and cache its kind."""
         result = call_of_many(*args, **attrs)
         if is_plain and type(result) is Lazy and result.code and are_quick(attrs):
             known[key] = (result.code[0], result.spec, result.shape, result.dtype)
@@ -780,7 +780,7 @@ def _recorder_of_two(known: dict[Any, Known], general: Callable[..., Any]) -> Ca
 
 
 def _unused() -> tuple[int, int, int]:
-    """The numbers of references to a result, an input and its value that only a trace has, as the trace sees them."""
+    """The reference counts of a result, an input and its value to which only a trace refers."""
     results = [Lazy()]
     feeds = {0: (0, Lazy())}
     feeds[0][1].value = object()

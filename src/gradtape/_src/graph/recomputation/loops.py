@@ -52,8 +52,8 @@ class Grouping(NamedTuple):
 
 
 def grouping(loop: Loop, nbytes: int) -> Grouping | None:
-    """The groups with the fewest iterations to compute again, so that a loop keeps so many bytes; if there are none,
-    those with which it keeps the fewest. The stacks of a group come in the place of those of the other iterations.
+    """The groups with the fewest recomputed iterations such that a loop keeps at most `nbytes`; if there are none,
+    those with which it keeps the fewest bytes. The stacks of a group replace those of the other iterations.
 
     >>> grouping(Loop(0, 1, {}, 100, row_bytes=1, start_bytes=1), 60)
     Grouping(number=1, size=41)

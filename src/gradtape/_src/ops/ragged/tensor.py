@@ -293,7 +293,7 @@ class RaggedTensor:
             )
         return _joined(st_input.values, partition)
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------------------------
     @property
     def values(self) -> Any:
         """The elements of all rows: a tensor, or a ragged tensor if there are more ragged dimensions."""
