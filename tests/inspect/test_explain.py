@@ -125,7 +125,7 @@ def test_never_read(lines):
     used, unused = tf.Variable(1.0, name="used"), tf.Variable(2.0, name="unused")
     with tf.GradientTape(lines=lines) as tape:
         y = used * 2.0
-    check(tape, y, unused, Reason.NEVER_READ, said=("No op read unused", "1 other variable"), fix="inside the block")
+    check(tape, y, unused, Reason.NEVER_READ, said=("No op read unused", "watched only used"), fix="inside the block")
 
 
 # -- the wrong time --------------------------------------------------------------------------------------------------

@@ -68,9 +68,12 @@ def line_of_escape(event: str) -> Line | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
+        if event == "assign" and file.startswith((*_LIBRARY, *hidden)):
+            frame = frame.f_back
+            continue
         if not file.startswith(_LIBRARY):
             return file, frame.f_lineno
-        if event != "assign" and not file.startswith(_READERS):
+        if not file.startswith(_READERS):
             branch = _BRANCHES.get(event)
             if branch is None or not file.startswith(branch):
                 return None

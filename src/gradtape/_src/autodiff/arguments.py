@@ -88,10 +88,33 @@ def check_differentiable(kind: str, items: list[Any]) -> None:
         if not isinstance(item, (Tensor, Variable)):
             raise TypeError(
                 f"Argument `{kind}` should contain Tensors or Variables, but it contains {item!r} of type "
-                f"'{type(item).__name__}'. Plain numbers and arrays have no history to differentiate."
+                f"'{type(item).__name__}'. {_advice(kind, item)}"
             )
         if isinstance(item, VariableView):
             item.handle  # noqa: B018 - raises where a distributed variable stands for all of its copies
+
+
+def _advice(kind: str, item: Any) -> str:
+    """What to pass instead of something that has no history."""
+    if item is None:
+        return "Leave out variables that do not exist, such as the bias of a layer without one."
+    if hasattr(item, "trainable_variables"):
+        return "Pass the variables of a model: model.trainable_variables."
+    if type(item).__name__ in ("KerasTensor", "Placeholder"):
+        return (
+            "It is symbolic: it describes a value of a model, but has none. Watch the tensor that the model is called "
+            "with, or return the value from the model with the other outputs."
+        )
+    if callable(item):
+        return "Call it inside the tape's `with` block, and pass the result."
+    history = "Plain numbers and arrays have no history to differentiate."
+    if kind == "target":
+        return f"{history} Pass the tensor, before float(), .numpy() or NumPy's functions turn it into a number."
+    if isinstance(item, np.ndarray):
+        return (
+            f"{history} Pass variables, such as model.trainable_variables instead of the copies of model.get_weights()."
+        )
+    return f"{history} Make it a tf.Variable, or a tensor that the tape watches."
 
 
 def array_of(value: Tensor | Variable) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from weakref import ref
 
 from numpy import ndarray
 
@@ -57,6 +58,7 @@ class Recording(Recorder):
 
     __slots__ = (
         "budget",
+        "calls",
         "consumed",
         "events",
         "lazy",
@@ -82,6 +84,7 @@ class Recording(Recorder):
         self.variables: dict[int, Variable] = {}
         self.unwatched: set[int] = set()  # variables that were read while they were not watched
         self.events: list[Event] = []  # events for `explain`, without ops
+        self.calls: list[tuple[Any, Any, Any]] = []  # of functions: uids of inputs and outputs, and what was traced
         self.unreached: list[Any] = []  # records that the last, freeing pass did not reach, latest first
         self.sources: frozenset[int] = _NOTHING  # of the last backward pass
         self.size = 0  # the number of records when it began
@@ -112,6 +115,13 @@ class Recording(Recorder):
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         if self.observer is not None:
             self.observer.on_op(record, inputs, outputs)
+
+    def on_call(self, record: Any) -> None:
+        _, inputs, outputs, _, attrs, _ = record
+        derivative = attrs.get("derivative")
+        traced = attrs.get("traced") if derivative is None else derivative.traced
+        if traced is not None and len(self.calls) < LIMIT:
+            self.calls.append((inputs, outputs, ref(traced)))
 
     def on_read(self, variable: Variable) -> None:
         if self.watch_accessed and variable.trainable:

@@ -1,6 +1,7 @@
 """Observers of ops: one protocol for tapes, `explain`, the search for NaN, the profiler and traces.
 
     on_op      an op has run, and is recorded           while the observer is an active recorder (`core/tape.py`)
+    on_call    a traced function was called
     on_read    a variable was read
     on_escape  a value left the recorded ops
     on_vjp     the backward pass has computed one step   while a backward pass runs with this observer
@@ -49,6 +50,9 @@ class Observer:
 
     def on_op(self, record: Any, inputs: Sequence[Any], outputs: Any) -> None:
         """Called after an op: with its record, its input tensors (none for a whole program) and its output tensors."""
+
+    def on_call(self, record: Any) -> None:
+        """Called after a call of a traced function, with its record."""
 
     def on_vjp(self, record: Record, gs: Sequence[Any], results: dict[int, Any]) -> None:
         """Called after the backward pass has processed a record.

@@ -69,10 +69,10 @@ class Derivative:
         for uid, shape in zip(traced.inner_uids(), needs, strict=False):
             if shape is not None and not (traced.graph.polymorphic and uid in shapes):
                 shapes[uid] = shape
+        self._shapes = {uid: shape for uid, shape in shapes.items() if uid in uids}
         if self.reverse:
             self._try_to_add_residuals_of_backward(shapes)
         if self.forward:
-            self._shapes = {uid: shape for uid, shape in shapes.items() if uid in traced.inner_uids()}
             self._add(TangentProgram(traced, self.wanted, self._shapes, self._targets(self.residuals)).residuals)
         if limit is not None and self.backward_programs:
             self._divide(limit)
@@ -189,8 +189,8 @@ class Derivative:
     def connected_by_residuals(self) -> frozenset[int]:
         """The inputs that an output or a residual depends on."""
         seeds = [t for t in self._targets(self.residuals) if is_differentiable(t.array)]
-        with _after_forward_program():
-            return BackwardProgram(self.traced, seeds, self.wanted, self._known_shapes()).reached | self.connected
+        with _after_forward_program():  # the tapes that know the shapes of captured values may be closed by now
+            return BackwardProgram(self.traced, seeds, self.wanted, self._shapes).reached | self.connected
 
     @cached_property
     def is_linear_with_constants(self) -> bool:

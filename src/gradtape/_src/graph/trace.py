@@ -120,6 +120,7 @@ def record(
         entry = (op, uids, output, values, attrs, dtypes)
         if recorder.append(entry) is True:
             recorder.on_op(entry, (), outputs)
+        recorder.on_call(entry)
 
 
 def unbatched(values: list[Any]) -> tuple[int | None, list[Any], Callable[[list[Any]], list[Any]]]:

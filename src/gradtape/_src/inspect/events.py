@@ -7,7 +7,7 @@ record. Nothing here keeps arrays alive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from gradtape._src.core.tape import Record, Recorder, unrecorded_reads
 if TYPE_CHECKING:
     from gradtape._src.autodiff.gradient_tape import Tape
     from gradtape._src.core.primitive import Op
+    from gradtape._src.graph.traced import Traced
 
 Shape = tuple[int, ...]
 
@@ -111,13 +112,118 @@ def scopes_of(tape: Tape) -> dict[int, str]:
     return {_outputs(logged.output)[0]: logged.scope for logged in logger.ops if logged.scope}
 
 
+# -- the ops as a graph ----------------------------------------------------------------------------------------------
+class OpGraph:
+    """Ops, with the values that they take and compute: those of a tape, or of the trace of a function."""
+
+    tracked: dict[int, Any]
+    functions: dict[int, Traced]  # what calls of functions run, by the uid of their first output
+
+    def __init__(self, nodes: list[OpEvent]) -> None:
+        self.nodes = nodes
+        self.producer = {uid: node for node in nodes for uid in node.outputs}
+        self.consumers: dict[int, list[tuple[OpEvent, int]]] = {}
+        for node in nodes:
+            for position, uid in enumerate(node.inputs):
+                self.consumers.setdefault(uid, []).append((node, position))
+
+    def path(self, source: int, targets: Iterable[int], *, differentiable: bool) -> list[tuple[OpEvent, int]] | None:
+        """A shortest chain of (op, position of the input) from the source to a target, or None."""
+        after: dict[int, tuple[OpEvent, int, int]] = {}  # by uid: op, input position, output that leads on
+        frontier = list(dict.fromkeys(targets))
+        seen = set(frontier)
+        while frontier and source not in seen:
+            found: list[int] = []
+            for uid in frontier:
+                node = self.producer.get(uid)
+                if node is None or (differentiable and (not node.recorded or not node.op.differentiable)):
+                    continue
+                for position, given in enumerate(node.inputs):
+                    if given in seen or not given:
+                        continue
+                    if differentiable and (given not in self.tracked or not self.carries(node, position)):
+                        continue
+                    seen.add(given)
+                    after[given] = (node, position, uid)
+                    found.append(given)
+            frontier = found
+        if source not in seen:
+            return None
+        steps = []
+        while source in after:
+            node, position, source = after[source]
+            steps.append((node, position))
+        return steps
+
+    def carries(self, node: OpEvent, position: int) -> bool:
+        """Whether the input of an op at this position has a derivative: for a call, within the function."""
+        if not node.carries(position):
+            return False
+        traced = self.functions.get(node.outputs[0])
+        return traced is None or FunctionOps(traced).path_from(position, differentiable=True) is not None
+
+    def behind(self, targets: Iterable[int]) -> tuple[set[int], bool]:
+        """All values that the targets were computed from, and whether a plain number or array was among them."""
+        seen, stack, plain = set(targets), list(targets), False
+        while stack:
+            node = self.producer.get(stack.pop())
+            for uid in node.inputs if node is not None else ():
+                if not uid:
+                    plain = True
+                elif uid not in seen:
+                    seen.add(uid)
+                    stack.append(uid)
+        return seen, plain
+
+    def made_from(self, source: int) -> set[int]:
+        """All values that were computed from the source, with or without derivatives."""
+        made = {source}
+        for node in self.nodes:
+            if not made.isdisjoint(node.inputs):
+                made.update(node.outputs)
+        return made
+
+
+class FunctionOps(OpGraph):
+    """The ops of a traced function."""
+
+    def __init__(self, traced: Traced) -> None:
+        self.tracked = traced.trace.tracked
+        self.name = traced.graph.name
+        self.inputs, self.outputs = traced.inner_uids(), [t.uid for t in traced.outputs]
+        records = traced.trace.records
+        super().__init__(list(events_of(records, self.tracked)))
+        calls = {node.outputs[0]: traced_in(record.attrs) for node, record in zip(self.nodes, records, strict=True)}
+        self.functions = {uid: found for uid, found in calls.items() if found is not None}
+
+    def path_from(self, position: int, *, differentiable: bool) -> list[tuple[OpEvent, int]] | None:
+        """A shortest chain from an input, which may be a captured value, to an output."""
+        return self.path(self.inputs[position], self.outputs, differentiable=differentiable)
+
+
+def traced_in(attrs: dict[str, Any]) -> Traced | None:
+    """The function that a record calls; None for other ops."""
+    derivative = attrs.get("derivative")
+    return attrs.get("traced") if derivative is None else derivative.traced
+
+
+def events_of(records: Iterable[Any], tracked: dict[int, Any]) -> Iterator[OpEvent]:
+    """The ops of records, without values."""
+    for op, inputs, output, _, _, dtype in map(Record.of, records):
+        outputs = _outputs(output)
+        shapes = tuple(tracked.get(uid, ()) for uid in outputs) if op.differentiable else ()
+        yield OpEvent(op, inputs, outputs, dtype, True, None, shapes)
+
+
 # -- all facts -------------------------------------------------------------------------------------------------------
-class Facts:
+class Facts(OpGraph):
     """The facts about a tape that records, has finished or is used up: a graph of ops, and times of events."""
 
     def __init__(self, tape: Tape) -> None:
         recording = tape._recording
         self.tape = tape
+        self.functions: dict[int, Traced] = {}
+        self.calls: list[tuple[tuple[int, ...], tuple[int, ...], Traced]] = []
         self.live = recording is not None
         self.log = [Event(*fields) for fields in tape._log]
         self.discarded = tape._discarded
@@ -131,19 +237,15 @@ class Facts:
         if known is not None:
             records = known.records if self.live else known.unreached[::-1]
         self.complete = self.live or (known is not None and len(records) == known.size)
-        self.nodes = self._nodes(records)
-        self.producer = {uid: node for node in self.nodes for uid in node.outputs}
-        self.consumers: dict[int, list[tuple[OpEvent, int]]] = {}
-        for node in self.nodes:
-            for position, uid in enumerate(node.inputs):
-                self.consumers.setdefault(uid, []).append((node, position))
+        for inputs, outputs, reference in () if known is None else known.calls:
+            if outputs and (traced := reference()) is not None:
+                self.functions[outputs[0]] = traced
+                self.calls.append((inputs, outputs, traced))
+        super().__init__(self._nodes(records))
 
     def _nodes(self, records: list[Any]) -> list[OpEvent]:
         known: dict[int, OpEvent] = {}
-        for op, inputs, output, _, _, dtype in map(Record.of, records):
-            outputs = _outputs(output)
-            shapes = tuple(self.tracked.get(uid, ()) for uid in outputs) if op.differentiable else ()
-            known[outputs[0]] = OpEvent(op, inputs, outputs, dtype, True, None, shapes)
+        known.update({node.outputs[0]: node for node in events_of(records, self.tracked)})
         logger = self.tape._op_logger
         self.logged = isinstance(logger, OpLogger) and len(logger.ops) < MOST_OPS
         if isinstance(logger, OpLogger):
@@ -187,56 +289,6 @@ class Facts:
             if first <= uid <= last:
                 return method, where
         return None
-
-    # -- the graph ---------------------------------------------------------------------------------------------------
-    def path(self, source: int, targets: Iterable[int], *, differentiable: bool) -> list[tuple[OpEvent, int]] | None:
-        """A shortest chain of (op, position of the input) from the source to a target, or None."""
-        after: dict[int, tuple[OpEvent, int, int]] = {}  # by uid: op, input position, output that leads on
-        frontier = list(dict.fromkeys(targets))
-        seen = set(frontier)
-        while frontier and source not in seen:
-            found: list[int] = []
-            for uid in frontier:
-                node = self.producer.get(uid)
-                if node is None or (differentiable and (not node.recorded or not node.op.differentiable)):
-                    continue
-                for position, given in enumerate(node.inputs):
-                    if given in seen or not given:
-                        continue
-                    if differentiable and (given not in self.tracked or not node.carries(position)):
-                        continue
-                    seen.add(given)
-                    after[given] = (node, position, uid)
-                    found.append(given)
-            frontier = found
-        if source not in seen:
-            return None
-        steps = []
-        while source in after:
-            node, position, source = after[source]
-            steps.append((node, position))
-        return steps
-
-    def behind(self, targets: Iterable[int]) -> tuple[set[int], bool]:
-        """All values that the targets were computed from, and whether a plain number or array was among them."""
-        seen, stack, plain = set(targets), list(targets), False
-        while stack:
-            node = self.producer.get(stack.pop())
-            for uid in node.inputs if node is not None else ():
-                if not uid:
-                    plain = True
-                elif uid not in seen:
-                    seen.add(uid)
-                    stack.append(uid)
-        return seen, plain
-
-    def made_from(self, source: int) -> set[int]:
-        """All values that were computed from the source, with or without derivatives."""
-        made = {source}
-        for node in self.nodes:
-            if not made.isdisjoint(node.inputs):
-                made.update(node.outputs)
-        return made
 
 
 def _outputs(output: Any) -> tuple[int, ...]:

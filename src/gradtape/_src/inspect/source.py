@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
-from types import FrameType
+from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from gradtape._src.call_sites import Line, shown_line
+from gradtape._src.variable import Variable, unwrapped
 
 
 # -- names -----------------------------------------------------------------------------------------------------------
@@ -19,16 +21,26 @@ def name_of(value: Any, frame: FrameType | None) -> str | None:
     if frame is None:
         return None
     for scope in (frame.f_locals, frame.f_globals):
-        names = [name for name, found in list(scope.items()) if found is value and not name.startswith("_")]
+        names = [name for name, found in list(scope.items()) if found is value and not name.startswith(_HIDDEN)]
         if names:
             return names[0]
     for name, holder in [*frame.f_locals.items(), *frame.f_globals.items()]:
-        if name.startswith("_"):
+        if name.startswith(_HIDDEN):
             continue
         inner = _inside(value, holder)
         if inner is not None:
             return name + inner
     return None
+
+
+_HIDDEN = ("_", "@")
+"""How names begin that are no names of the program's author; "@" is for those that pytest makes."""
+
+
+def variable_of(uid: int, frame: FrameType | None) -> Variable | None:
+    """The variable with a uid among the names of a frame."""
+    scope = {} if frame is None else {**frame.f_globals, **frame.f_locals}
+    return next((v for v in list(scope.values()) if isinstance(v, Variable) and v.uid == uid), None)
 
 
 def _inside(value: Any, holder: Any) -> str | None:
@@ -216,25 +228,54 @@ def calls_in(value: ast.expr, methods: tuple[str, ...]) -> Iterator[str]:
             yield ast.unparse(node.func)
 
 
-def built_from(target: str, source: str, frame: FrameType | None) -> list[str]:
-    """The names between a target and a source in the assignments around a frame: z = y + 1, y = x * x -> [y]."""
-    reached: list[str] = [target]
-    between: list[str] = []
-    while reached and len(between) < 50:
+def lineage(target: str, frame: FrameType | None) -> list[str]:
+    """The names that a target is computed from, by the assignments around a frame: z = y + 1, y = x * x -> [y, x]."""
+    reached, found = [target], list[str]()
+    while reached and len(found) < 50:
         for _, value in assignments(reached.pop(), frame):
             names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
-            new = [n for n in sorted(names - {*between, target, source}) if assignments(n, frame)]
-            between += new
+            new = [n for n in sorted(names - {*found, target}) if assignments(n, frame)]
+            found += new
             reached += new
-    return [n for n in between if _leads(n, source, frame, set())]
+    return found
 
 
-def _leads(name: str, source: str, frame: FrameType | None, seen: set[str]) -> bool:
-    seen.add(name)
-    for _, value in assignments(name, frame):
-        if mentions(value, source):
+def leads(name: str, source: str, value: Any, frame: FrameType, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether what a name is assigned reads the source, by its name or through an object that holds its value."""
+    scope = {**frame.f_globals, **frame.f_locals}
+    for _, expression in assignments(name, frame):
+        if source and mentions(expression, source):
             return True
-        for node in ast.walk(value):
-            if isinstance(node, ast.Name) and node.id not in seen and _leads(node.id, source, frame, seen):
-                return True
+        names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)} - seen - {name}
+        if any(holds(scope.get(n), value) or leads(n, source, value, frame, seen | names) for n in sorted(names)):
+            return True
     return False
+
+
+def holds(holder: Any, value: Any, depth: int = 3) -> bool:
+    """Whether an object holds a variable: a function that reads it, a layer, a model, or a list of them."""
+    if not depth or isinstance(holder, (ModuleType, type)):
+        return False
+    if type(holder) in (list, tuple, dict):
+        items = holder.values() if type(holder) is dict else holder
+        return any(item is value or holds(item, value, depth - 1) for item in list(items)[:1000])
+    if hasattr(type(holder), "trainable_variables"):  # a module, a layer or a model
+        try:
+            return any(unwrapped(v) is value for v in holder.variables)
+        except Exception:  # a property of the user's class
+            return False
+    function = getattr(holder, "python_function", holder)
+    if isinstance(function, MethodType):
+        return holds(function.__self__, value, depth) or holds(function.__func__, value, depth)
+    return isinstance(function, FunctionType) and any(
+        found is value or holds(found, value, depth - 1) for found in _captured(function)
+    )
+
+
+def _captured(function: FunctionType) -> Iterator[Any]:
+    """The values that a function takes from around it."""
+    scope = function.__globals__
+    yield from [scope[name] for name in function.__code__.co_names if name in scope]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # an empty cell
+            yield cell.cell_contents

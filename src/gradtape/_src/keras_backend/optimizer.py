@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from keras.src import tree
@@ -14,7 +15,7 @@ from gradtape._src.distribute.context import get_replica_context, has_strategy
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.dtensor.layout import Layout
 from gradtape._src.indexed_slices import IndexedSlices
-from gradtape._src.inspect.explain import why_none
+from gradtape._src.inspect.explain import NO_SOURCES, why_none
 from gradtape._src.keras_backend.core import cast, dense
 from gradtape._src.tf import clip
 from gradtape._src.variable import Variable, copies_of, is_distributed, unwrapped
@@ -73,18 +74,29 @@ class Optimizer(base_optimizer.BaseOptimizer):
             grads = [convert(g) if isinstance(g, IndexedSlices) else g for g in grads]
         super().apply(grads, trainable_variables)
 
+    def apply_gradients(self, grads_and_vars: Any) -> Any:
+        """Apply gradients to variables, as Keras does; explain why there are none of both."""
+        pairs = list(grads_and_vars)
+        if not pairs:
+            raise ValueError(f"No gradients provided for any variable. There are no variables, either. {NO_SOURCES}")
+        return super().apply_gradients(pairs)
+
     def _filter_empty_gradients(self, grads: Any, vars: Any) -> Any:
-        """Raise Keras' error for variables without gradients, with the tape's explanation."""
-        grads = list(grads)
-        if not grads or any(g is not None for g in grads):
+        """Raise Keras' error for variables without gradients, or its warning, with the tape's explanation."""
+        grads, vars = list(grads), list(vars)
+        lost = [unwrapped(v) for g, v in zip(grads, vars, strict=True) if g is None]
+        why = why_none(lost, most=3) if lost else ""
+        if not why:
             return super()._filter_empty_gradients(grads, vars)
         try:
-            return super()._filter_empty_gradients(grads, vars)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                found = super()._filter_empty_gradients(grads, vars)
         except ValueError as error:
-            why = why_none([unwrapped(v) for v in vars], most=3)
-            if not why:
-                raise
             raise ValueError(f"{error}\n{why}") from None
+        for each in caught:
+            warnings.warn(f"{each.message}\n{why}", each.category, stacklevel=4)
+        return found
 
     def _backend_update_step(self, grads: Any, trainable_variables: Any, learning_rate: Any) -> None:
         """In a replica of a strategy: sum the gradients of all replicas, then update every copy."""

@@ -18,6 +18,12 @@ Path = list[tuple[OpEvent, int]]
 """Ops, with the input at which a path enters each of them."""
 
 
+def given_name(value: Any) -> str:
+    """The name that the program gave to a variable; empty if it gave none."""
+    name = value.name.removesuffix(":0") if isinstance(value, Variable) else ""
+    return "" if name in ("Variable", "UnreadVariable") else str(name)
+
+
 class Case:
     """One source and the targets."""
 
@@ -28,11 +34,11 @@ class Case:
         self.is_variable = isinstance(source, Variable)
         python = name_of(source, frame)
         self.python = python or ""
-        given = source.name.removesuffix(":0") if self.is_variable else ""
-        self.name = python or (given if given not in ("", "Variable") else f"source {index}")
-        if self.is_variable and given not in ("", "Variable", "UnreadVariable") and python and python != given:
+        given = given_name(source)
+        self.name = python or given or f"source {index}"
+        if given and python and python != given:
             self.name = f"{python} ('{given}')"
-        self.target = name_of(targets[0], frame) or "the target" if targets else "the target"
+        self.target = (name_of(targets[0], frame) or given_name(targets[0]) if targets else "") or "the target"
         self.tracked = self.uid in facts.tracked
         self.is_same_call = sorted(facts.tape._targets) == sorted(self.uids)  # as in the last gradient call
         self.made = max(self.uids, default=0)  # when the last target was computed
@@ -48,12 +54,12 @@ class Case:
         where: Line | None = None,
         certain: bool = True,
         path: Iterable[tuple[OpEvent, int]] = (),
+        plural: tuple[str, str] | None = None,
     ) -> Explanation:
         """The explanation of a missing gradient, with this reason."""
         notes = [] if certain else [LIKELY]
-        return Explanation(
-            self.name, False, reason, message, fix, [self.step(n) for n, _ in path], where, certain, tuple(notes)
-        )
+        steps = [self.step(n) for n, _ in path]
+        return Explanation(self.name, False, reason, message, fix, steps, where, certain, tuple(notes), plural)
 
     def step(self, node: OpEvent) -> Step:
         """An op in the form in which a path shows it."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+from typing import Any
+
 from gradtape._src.autodiff.arguments import array_of
 from gradtape._src.call_sites import Line
-from gradtape._src.inspect.explain.case import Case
+from gradtape._src.inspect.explain.case import Case, given_name
+from gradtape._src.inspect.explain.early import before_tape
 from gradtape._src.inspect.explain.escapes import branch_only, reason_of_pauses
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
 from gradtape._src.inspect.explain.paths import unrecorded
-from gradtape._src.inspect.source import assignments, built_from, made_variable, name_of, rebinding, shown, statement_at
-from gradtape._src.tensor import Tensor, is_differentiable
+from gradtape._src.inspect.source import assignments, made_variable, name_of, rebinding, shown
+from gradtape._src.tensor import is_differentiable
 from gradtape._src.variable import Variable
 
 
@@ -19,24 +23,18 @@ def reason_of_order(case: Case) -> Explanation | None:
         return None  # two results, one of which precedes the other, are not in the wrong order
     if not any(case.facts.path(uid, [case.uid], differentiable=True) for uid in case.uids):
         return None
+    single = len(case.targets) == 1 and case.target != "the target" and "/" not in case.target
+    sources = case.target if single else "…"
     return case.no(
         Reason.SWAPPED,
         f"{case.name} was computed from {case.target}, not the other way around.",
-        f"Did you swap target and sources? gradient(target, sources): tape.gradient({case.python or 'y'}, "
-        f"{case.target if case.target != 'the target' else 'x'}).",
+        f"Did you swap target and sources? gradient(target, sources): tape.gradient({case.python or 'y'}, {sources}).",
     )
 
 
 def reason_of_dtypes(case: Case) -> Explanation | None:
     if not is_differentiable(array_of(case.source)):
-        dtype = case.source.dtype.name
-        return case.no(
-            Reason.DTYPE,
-            f"{case.name} is {dtype}: only floating and complex values have derivatives.",
-            "Create it as a float: 3.0 instead of 3, or tf.cast(x, tf.float32) before the tape."
-            if dtype != "string"
-            else "Differentiate with respect to the numbers that are computed from the text.",
-        )
+        return _without_derivatives(case)
     odd = [t for t in case.targets if not is_differentiable(array_of(t))]
     if odd and len(odd) == len(case.targets):
         return case.no(
@@ -45,6 +43,21 @@ def reason_of_dtypes(case: Case) -> Explanation | None:
             "Make the target floating-point; look for the first op that returns integers or booleans.",
         )
     return None
+
+
+def _without_derivatives(case: Case) -> Explanation:
+    dtype, name = case.source.dtype.name, case.python
+    if dtype == "string":
+        fix = fixes = "Differentiate with respect to the numbers that are computed from the text."
+    else:
+        cast = f"{name or 'x'} = tf.cast({name or 'x'}, tf.float32)"
+        fix, fixes = (
+            f"Create it as a float: 3.0 instead of 3, or {each} before the tape. Indices and labels have no "
+            "derivative: differentiate with respect to what they select, such as the result of an embedding."
+            for each in (cast, "tf.cast(x, tf.float32)")
+        )
+    why = f"is {dtype}: only floating and complex values have derivatives."
+    return case.no(Reason.DTYPE, f"{case.name} {why}", fix, plural=(f"Each {why}", fixes))
 
 
 def reason_of_target(case: Case) -> Explanation | None:
@@ -107,12 +120,7 @@ def reason_of_source(case: Case) -> Explanation | None:
     if case.tracked:
         return None
     if case.uid > case.made and case.uid not in facts.producer and case.uids:
-        return case.no(
-            Reason.SAME_NAME,
-            f"This {name} was created after {case.target} was computed; a different object was used there.",
-            f"Keep the object that was used in the computation, and create {name} only once.",
-            where=_second_assignment(case),
-        )
+        return _created_late(case)
     if any(case.uid in summary.tracked for summary in facts.discarded):
         reset = [e for e in facts.log if e.what == "reset"][-1]
         return case.no(
@@ -122,6 +130,31 @@ def reason_of_source(case: Case) -> Explanation | None:
             where=reset.where,
         )
     return _empty_watch(case) or (_variable_not_watched(case) if case.is_variable else _tensor_not_watched(case))
+
+
+def _created_late(case: Case) -> Explanation:
+    """The source did not exist yet when the target was computed."""
+    name, target = case.name, case.target
+    bound = assignments(case.python, case.frame) if case.python else []
+    if len(bound) != 1 or case.is_variable:
+        return case.no(
+            Reason.SAME_NAME,
+            f"This {name} was created after {target} was computed; a different object was used there.",
+            f"Keep the object that was used in the computation, and create {name} only once.",
+            where=bound[-1][0] if len(bound) > 1 else None,
+        )
+    where, value = bound[0]
+    fix = f"Compute {name} in the block, and {target} from it."
+    if isinstance(value, ast.Subscript):
+        whole = ast.unparse(value.value)
+        part = ast.unparse(value).removeprefix(whole)
+        fix = f"Slice the gradient instead: tape.gradient({target}, {whole}){part}."
+    return case.no(
+        Reason.CREATED_LATE,
+        f"{name} was created after {target} was computed, so {target} does not depend on it.",
+        fix,
+        where=where,
+    )
 
 
 def _empty_watch(case: Case) -> Explanation | None:
@@ -146,19 +179,22 @@ def _variable_not_watched(case: Case) -> Explanation:
             Reason.NOT_TRAINABLE,
             f"{name} was created with trainable=False; tapes watch only trainable variables.",
             f"Call tape.watch({case.python or 'variable'}) in the block, or create it with trainable=True.",
+            plural=(
+                "They were created with trainable=False; tapes watch only trainable variables.",
+                "Call tape.watch(variables) in the block, or create them with trainable=True.",
+            ),
         )
     if not facts.tape._watch_accessed:
         return case.no(
             Reason.NOT_WATCHED,
             f"The tape was created with watch_accessed_variables=False, and {name} was not watched.",
             f"Call tape.watch({case.python or 'variable'}) at the beginning of the block.",
+            plural=(
+                "The tape was created with watch_accessed_variables=False, and they were not watched.",
+                "Call tape.watch(variables) at the beginning of the block.",
+            ),
         )
     return _variable_not_read(case)
-
-
-def _second_assignment(case: Case) -> Line | None:
-    bound = assignments(case.python, case.frame) if case.python else []
-    return bound[-1][0] if len(bound) > 1 else None
 
 
 def _tensor_not_watched(case: Case) -> Explanation:
@@ -201,7 +237,7 @@ def _was_a_variable(case: Case, name: str) -> bool:
 
 
 def _variable_not_read(case: Case) -> Explanation:
-    facts, name = case.facts, case.name
+    facts = case.facts
     missed = _missed_read(case)
     if missed is not None:
         return missed
@@ -213,16 +249,59 @@ def _variable_not_read(case: Case) -> Explanation:
             "was rebuilt.",
             "Use the variable of the model that computed the target.",
         )
-    found = _computed_early(case) or reason_of_pauses(case) or reason_of_pauses(case, guess=True)
+    found = before_tape(case) or reason_of_pauses(case) or reason_of_pauses(case, guess=True)
     if found is not None:
         return found
-    count = len(facts.variables)
-    others = f"; it watched {count} other variable{'s' if count > 1 else ''}" if count else ""
+    return _never_read(case)
+
+
+def _never_read(case: Case) -> Explanation:
+    """No op read the variable: its layer or model may not have been called."""
+    name, target, read = case.name, case.target, list(case.facts.variables.values())
+    names = [name_of(v, case.frame) or given_name(v) for v in read]
+    watched = _listed([each for each in names if each], len(read))
+    others = f"; the tape watched {watched}" if watched else ""
+    owner = _owner_not_called(case.source, read)
+    if owner:
+        others = f": '{owner}' was not called{others}"
+        fix = fixes = (
+            f"Call '{owner}' inside the block, in what {target} is computed from, or differentiate with respect to "
+            "what was called."
+        )
+    else:
+        fix, fixes = (f"Use {each} inside the block, in what {target} is computed from." for each in (name, "them"))
     return case.no(
         Reason.NEVER_READ,
         f"No op read {name} while the tape was recording{others}.",
-        f"Use {name} inside the block, in what {case.target} is computed from.",
+        fix,
+        plural=(f"No op read them while the tape was recording{others}.", fixes),
     )
+
+
+def _listed(names: list[str], count: int) -> str:
+    """The first names and the number of the others: `a, b and 3 others`."""
+    if not count:
+        return ""
+    shown_names, rest = names[:2], count - len(names[:2])
+    if not shown_names:
+        return f"{count} other variable{'s' if count > 1 else ''}"
+    if not rest:
+        return "only " + " and ".join(shown_names)
+    return f"{', '.join(shown_names)} and {rest} other{'s' if rest > 1 else ''}"
+
+
+def _owner_not_called(source: Any, read: list[Any]) -> str:
+    """The layer or model of a variable, by its name, of which no variable was read; empty if there is none.
+
+    Of `model/aux/kernel`, this is `model/aux` if another variable of `model` was read.
+    """
+    parts = given_name(source).split("/")[:-1]
+    found = {given_name(v) for v in read}
+    for length in range(1, len(parts) + 1):
+        owner = "/".join(parts[:length])
+        if not any(name.startswith(f"{owner}/") for name in found):
+            return owner
+    return ""
 
 
 def _missed_read(case: Case) -> Explanation | None:
@@ -254,28 +333,4 @@ def _missed_read(case: Case) -> Explanation | None:
                 f"{name} was read where nothing is recorded: in tf.init_scope or another asyncio task.",
                 "Compute inside the tape's block.",
             )
-    return None
-
-
-def _computed_early(case: Case) -> Explanation | None:
-    """A value between source and target was computed before the tape began."""
-    facts = case.facts
-    behind, _ = facts.behind(case.uids)
-    early: list[tuple[str, Line | None]] = []
-    if case.frame is not None and case.python and case.target != "the target":
-        scope = {**case.frame.f_globals, **case.frame.f_locals}
-        for name in built_from(case.target, case.python, case.frame):
-            value = scope.get(name)
-            if type(value) is not Tensor or value.uid >= facts.began or value.uid in facts.tracked:
-                continue
-            if not facts.logged or value.uid in behind:
-                early.append((name, assignments(name, case.frame)[0][0]))
-    if early:
-        name, where = early[-1]
-        return case.no(
-            Reason.BEFORE_TAPE,
-            f"{name}, from which {case.target} is computed, was computed before the tape's block began.",
-            f"Move `{statement_at(where) or name}` into the block.",
-            where=where,
-        )
     return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gradtape._src.inspect.events import OpEvent
-from gradtape._src.inspect.explain.case import Case
+from gradtape._src.inspect.explain.case import Case, given_name
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
 from gradtape._src.inspect.explain.paths import blocked
 from gradtape._src.inspect.explain.words import tensor_function
-from gradtape._src.inspect.source import calls_at, calls_in, name_of, present_values, shown
+from gradtape._src.inspect.source import calls_at, calls_in, name_of, present_values, shown, variable_of
 
 
 def reason_of_escapes(case: Case) -> Explanation | None:
@@ -64,7 +64,7 @@ def _candidates(case: Case, made: set[int], branches: set[int], known: bool, pla
         ends_here = not node.op.differentiable and not made.isdisjoint(node.inputs)
         if ends_here and when < case.made and when not in branches:
             found.append((when, node))
-    possible = {"assign": not facts.complete, "bool()": False}
+    possible = {"assign": not known, "bool()": False}
     for event in facts.events:
         if event.uid in made and event.when < case.made and possible.get(event.what, not known or plain):
             found.append((event.when, event))
@@ -87,7 +87,9 @@ def branch_only(case: Case, decisions: list[Any]) -> Explanation | None:
 
 def stored_in_variable(case: Case, event: Any, certain: bool = True) -> Explanation:
     variable = case.facts.variables.get(event.other)
-    name = variable.name.removesuffix(":0") if variable is not None else "a variable"
+    if variable is None:
+        variable = variable_of(event.other, case.frame)
+    name = given_name(variable) or "a variable"
     name = (variable is not None and name_of(variable, case.frame)) or name
     return case.no(
         Reason.STATE,

@@ -43,6 +43,9 @@ class Reason(Enum):
     CUSTOM_GRADIENT = "a custom gradient returned None"
     BRANCH_ONLY = "only a Python branch depended on it"
     SAME_NAME = "another object with the same name was used"
+    CREATED_LATE = "it was created after the target"
+    COMPUTED_AGAIN = "computed a second time: another tensor was used"
+    CONSTANT_DERIVATIVE = "the derivative does not depend on it"
     OTHER_THREAD = "computed in another thread"
     USED_UP = "the tape is used up"
     NEVER_ENTERED = "the tape was never entered"
@@ -92,6 +95,7 @@ class Explanation:
     where: Line | None = None
     certain: bool = True
     notes: tuple[str, ...] = ()
+    plural: tuple[str, str] | None = field(default=None, repr=False)  # message and fix for several sources
 
     @property
     def headline(self) -> str:
@@ -170,18 +174,26 @@ def merged(found: list[Explanation]) -> list[tuple[Explanation, int]]:
     """The explanations with the number of their sources; those with one reason at one line are one, without a path."""
     groups: dict[Any, list[Explanation]] = {}
     for e in found:
-        key = (e.connected, e.reason, e.message, e.fix, e.where, e.certain, e.notes)
+        key = (e.connected, e.reason, *(e.plural or (e.message, e.fix)), e.where, e.certain, e.notes)
         groups.setdefault(key if e.reason is not None else id(e), []).append(e)
-    return [
-        (group[0] if len(group) == 1 else replace(group[0], source=_names(group), path=[]), len(group))
-        for group in groups.values()
-    ]
+    return [(group[0] if len(group) == 1 else _together(group), len(group)) for group in groups.values()]
+
+
+def _together(group: list[Explanation]) -> Explanation:
+    first = group[0]
+    message, fix = first.plural or (first.message, first.fix)
+    return replace(first, source=_names(group), message=message, fix=fix, path=[])
 
 
 def _names(found: list[Explanation]) -> str:
     rest = len(found) - _MOST_NAMES
     return ", ".join(e.source for e in found[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
 
+
+NO_SOURCES = (
+    "There are no sources: the list is empty. A layer has no variables before it is built: call it once, or "
+    ".build(shape), and list its variables after that."
+)
 
 _MOST_NAMES = 8
 """The number of sources that are listed by name."""
@@ -225,6 +237,8 @@ class Explanations:
         return [e for e in self.flat if e.reason is not None]
 
     def __str__(self) -> str:
+        if not self.flat:
+            return NO_SOURCES
         found = [e for e in self.flat if e.reason is None]
         lines = [str(e) for e, _ in merged(self.missing)]
         if found:
@@ -234,4 +248,4 @@ class Explanations:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return "".join(e._repr_html_() for e, _ in merged(self.flat))
+        return "".join(e._repr_html_() for e, _ in merged(self.flat)) or f"<div>{html.escape(NO_SOURCES)}</div>"

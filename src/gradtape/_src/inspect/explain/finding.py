@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-
 from gradtape._src.autodiff.arguments import array_of
-from gradtape._src.dtypes import dtype_of
+from gradtape._src.inspect.explain.calls import reason_in_call
 from gradtape._src.inspect.explain.case import Case
 from gradtape._src.inspect.explain.ends import reason_of_dtypes, reason_of_order, reason_of_source, reason_of_target
 from gradtape._src.inspect.explain.escapes import reason_of_escapes, reason_of_predict
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
 from gradtape._src.inspect.explain.paths import connected, reason_on_path
+from gradtape._src.inspect.explain.unused import unrelated
 from gradtape._src.inspect.source import shown
 from gradtape._src.tensor import is_differentiable
 
@@ -39,7 +38,7 @@ def find_reason(case: Case) -> Explanation:
         return found
     if not facts.complete and not known and case.tracked:
         return _unknown(case)
-    return reason_of_escapes(case) or _unrelated(case)
+    return reason_in_call(case) or reason_of_escapes(case) or unrelated(case)
 
 
 def _unknown(case: Case) -> Explanation:
@@ -52,39 +51,4 @@ def _unknown(case: Case) -> Explanation:
         "Call explain before it, or create the tape with persistent=True or lines=True.",
         [],
         where,
-    )
-
-
-def _unrelated(case: Case) -> Explanation:
-    facts = case.facts
-    uses = len({node.outputs for node, _ in facts.consumers.get(case.uid, ())})
-    other = [e for e in facts.log if e.what == "watch" and e.uid == case.uid]
-    began = next((e for e in facts.log if e.what == "start"), None)
-    if other and began is not None and other[-1].thread != began.thread:
-        return case.no(
-            Reason.OTHER_THREAD,
-            f"{case.name} was watched in another thread than the one that opened the tape, which is the only one it "
-            "records.",
-            "Open a tape in the thread that computes.",
-        )
-    late = bool(other) and not any(uid > other[0].when for uid in case.uids)
-    if late:
-        return case.no(
-            Reason.WATCHED_LATE,
-            f"{case.target} was computed before tape.watch({case.name}) was called.",
-            "Call tape.watch before the first op that should be recorded.",
-        )
-    if not uses:
-        text = f"{case.name} is watched, but no recorded op used it."
-        if threading.active_count() > 1:
-            text += " Ops that ran in another thread are not recorded."
-    else:
-        text = f"{uses} op{'s' if uses > 1 else ''} used {case.name}, but not to compute {case.target}."
-    if not is_differentiable(array_of(case.targets[0])):
-        return case.no(Reason.DTYPE, f"{case.target} is {dtype_of(array_of(case.targets[0])).name}.")
-    return case.no(
-        Reason.UNRELATED,
-        text,
-        "If that is intended, unconnected_gradients='zero' returns zeros instead of None. If not, check where "
-        f"{case.target} should have used it.",
     )

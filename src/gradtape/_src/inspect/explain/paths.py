@@ -8,9 +8,10 @@ from typing import Any
 from gradtape._src.autodiff.arguments import array_of
 from gradtape._src.call_sites import Line
 from gradtape._src.inspect.events import OpEvent
+from gradtape._src.inspect.explain.calls import blocked_in_call
 from gradtape._src.inspect.explain.case import Case, Path
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
-from gradtape._src.inspect.explain.words import INSTEAD, dtype_of_numpy, shown_op
+from gradtape._src.inspect.explain.words import shown_op, why_blocked
 from gradtape._src.inspect.source import shown
 from gradtape._src.tensor import is_differentiable
 
@@ -74,7 +75,7 @@ def reason_on_path(case: Case, path: Path | None) -> Explanation | None:
         return None
     facts, uid = case.facts, case.uid
     for i, (node, position) in enumerate(path):
-        if not node.carries(position) or not node.op.differentiable:
+        if not facts.carries(node, position) or not node.op.differentiable:
             return blocked(case, node, position, path[: i + 1], path)
         if not node.recorded:
             state = facts.state_at(node.outputs[0])
@@ -124,46 +125,13 @@ def blocked(
                 path=path[: i + 1],
                 certain=certain,
             )
+    found = blocked_in_call(case, node, position, path)
+    if found is not None:
+        return found
     where = node.where
     if where is None and whole:
         where = next((n.where for n, _ in path if n.where is not None), None)
-    return case.no(*_why_blocked(node, position), where=where, path=path, certain=certain)
-
-
-def _why_blocked(node: OpEvent, position: int) -> tuple[Reason, str, str]:
-    """Reason, message and fix for a non-differentiable op."""
-    op, name = node.op, shown_op(node.op)
-    if op.name == "stop_gradient":
-        return (
-            Reason.STOP_GRADIENT,
-            "tf.stop_gradient turns its input into a constant.",
-            "Remove it where you need the gradient.",
-        )
-    if op.name == "discrete_cast":
-        return (
-            Reason.CAST_THROUGH_DTYPE,
-            f"A cast to {dtype_of_numpy(node.dtype)} stops every derivative, even if the value is cast back later.",
-            "Stay in a floating dtype (tf.cast(x, tf.float32)); to round and still train, use "
-            "tf.grad_pass_through(tf.round)(x).",
-        )
-    if op.name == "numpy_function":
-        return (
-            Reason.LEFT_LIBRARY,
-            "tf.numpy_function computes in NumPy, which tapes do not record.",
-            "Use tf.py_function, or write it with tf functions.",
-        )
-    if op.differentiable:
-        arg = op.args[position] if position < len(op.args) else "input"
-        return (
-            Reason.NON_DIFFERENTIABLE_OP,
-            f"{name} has no derivative with respect to its {arg}.",
-            INSTEAD.get(arg, "Use an op that is smooth in this input."),
-        )
-    return (
-        Reason.NON_DIFFERENTIABLE_OP,
-        f"{name} is constant almost everywhere: it has no derivative.",
-        op.instead or "Use an op that is smooth in its input, or give it a gradient with tf.custom_gradient.",
-    )
+    return case.no(*why_blocked(node, position), where=where, path=path, certain=certain)
 
 
 def _leaves_by_positions(node: OpEvent, following: OpEvent, position: int) -> bool:

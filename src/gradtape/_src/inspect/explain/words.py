@@ -6,6 +6,8 @@ import sys
 from typing import Any
 
 from gradtape._src.core.primitive import registry
+from gradtape._src.inspect.events import OpEvent
+from gradtape._src.inspect.explain.explanation import Reason
 from gradtape._src.inspect.op_names import shown_op as shown_op
 
 LIKELY = "This is the most likely reason; GradientTape(lines=True) records more."
@@ -52,3 +54,39 @@ def dtype_of_numpy(dtype: Any) -> str:
     """The name of a record's dtype."""
     first = dtype[0] if type(dtype) is tuple else dtype
     return str(getattr(first, "name", first))
+
+
+def why_blocked(node: OpEvent, position: int) -> tuple[Reason, str, str]:
+    """Reason, message and fix for a non-differentiable op."""
+    op, name = node.op, shown_op(node.op)
+    if op.name == "stop_gradient":
+        return (
+            Reason.STOP_GRADIENT,
+            "tf.stop_gradient turns its input into a constant.",
+            "Remove it where you need the gradient.",
+        )
+    if op.name == "discrete_cast":
+        return (
+            Reason.CAST_THROUGH_DTYPE,
+            f"A cast to {dtype_of_numpy(node.dtype)} stops every derivative, even if the value is cast back later.",
+            "Stay in a floating dtype (tf.cast(x, tf.float32)); to round and still train, use "
+            "tf.grad_pass_through(tf.round)(x).",
+        )
+    if op.name == "numpy_function":
+        return (
+            Reason.LEFT_LIBRARY,
+            "tf.numpy_function computes in NumPy, which tapes do not record.",
+            "Use tf.py_function, or write it with tf functions.",
+        )
+    if op.differentiable:
+        arg = op.args[position] if position < len(op.args) else "input"
+        return (
+            Reason.NON_DIFFERENTIABLE_OP,
+            f"{name} has no derivative with respect to its {arg}.",
+            INSTEAD.get(arg, "Use an op that is smooth in this input."),
+        )
+    return (
+        Reason.NON_DIFFERENTIABLE_OP,
+        f"{name} is constant almost everywhere: it has no derivative.",
+        op.instead or "Use an op that is smooth in its input, or give it a gradient with tf.custom_gradient.",
+    )
