@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradtape._src.autodiff.arguments import array_of
+from gradtape._src.autodiff.recording import Event
 from gradtape._src.dtypes import dtype_of
-from gradtape._src.inspect.events import Event, OpEvent
+from gradtape._src.inspect.events import OpEvent
 from gradtape._src.inspect.explain.case import Case
 from gradtape._src.inspect.explain.early import before_tape, early_value, named_before
 from gradtape._src.inspect.explain.explanation import Explanation, Reason
@@ -111,10 +112,10 @@ def _computed_again(case: Case) -> Explanation | None:
     behind, _ = facts.behind(case.uids)
     numbers = _value_numbers(facts.nodes)
     number = numbers.get(case.uid)
-    twins = [uid for uid in behind if uid != case.uid and number is not None and numbers.get(uid) == number]
-    if not twins:
+    others = [uid for uid in behind if uid != case.uid and number is not None and numbers.get(uid) == number]
+    if not others:
         return None
-    where = facts.producer[twins[0]].where
+    where = facts.producer[others[0]].where
     return case.no(
         Reason.COMPUTED_AGAIN,
         f"{case.target} was computed from another result of the same ops on the same values: they ran twice, and "
