@@ -491,3 +491,26 @@ def test_a_floating_point_tensor_of_sizes_is_refused():
         tf.tile(tf.ones([1]), tf.constant([2.0]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="Tindices"):
         tf.gather(tf.ones([2]), [tf.constant(1.0), 0])
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "dtype"),
+    [
+        ("int32", "int64", "int64"),
+        ("int64", "float16", "float16"),
+        ("float16", "int32", "float16"),
+        ("float16", "bfloat16", "bfloat16"),
+        ("bfloat16", "float32", "float32"),
+        ("float64", "float16", "float64"),
+    ],
+)
+def test_a_range_has_the_wider_dtype(start, limit, dtype):
+    first, last = tf.constant(1, start), tf.constant(4, limit)
+    for numbers in (tf.range(first, last), tf.function(lambda: tf.range(first, last))()):
+        assert numbers.dtype.name == dtype
+        assert numbers.numpy().astype(float).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_range_of_half_precision_keeps_fractions():
+    assert tf.range(tf.constant(0.5, tf.float16), 3.0, dtype=None).dtype == tf.float32
+    assert tf.range(tf.constant(0.5, tf.float16), tf.constant(3.0, tf.float16)).numpy().tolist() == [0.5, 1.5, 2.5]

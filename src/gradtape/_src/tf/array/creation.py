@@ -231,11 +231,11 @@ def range(
                 f"{word} must be a scalar, not shape {errors.brackets(part.array.shape)}", "Range"
             )
     if kind is None:
-        order = ["int32", "int64", "float32", "float64"]
+        order = ["int32", "int64", "float16", "bfloat16", "float32", "float64"]
         for part in parts:
-            if part.dtype.name not in order and part.dtype.name not in ("float16", "bfloat16"):
+            if part.dtype.name not in order:
                 raise TypeError(f"tf.range takes {', '.join(order)}; received {part.dtype.name}.")
-        kind = as_dtype(builtins.max((p.dtype.name for p in parts), key=lambda n: order.index(n) if n in order else -1))
+        kind = as_dtype(builtins.max((part.dtype.name for part in parts), key=order.index))
     if not (kind.is_integer or kind.is_floating):
         raise errors.unsupported_dtype("Range", kind, "fi", "Tidx")
     if not all(map(is_known, parts)) and kind.is_integer and (allows_dynamic_shapes() or _have_extents(parts)):
