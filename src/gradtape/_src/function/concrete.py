@@ -177,6 +177,16 @@ class ConcreteFunction:
         return list(self.graph.outputs)
 
     @property
+    def input_specs(self) -> list[Any]:
+        """The `TensorSpec`s of the tensors that it takes."""
+        return [spec_of(t) for t in self._traced.inputs]
+
+    @property
+    def output_specs(self) -> list[Any]:
+        """The `TensorSpec`s of the tensors that it returns."""
+        return [spec_of(t) for t in self._traced.outputs]
+
+    @property
     def captured_inputs(self) -> list[Any]:
         """What it takes besides its arguments: handles of variables, and tensors from outside."""
         feeds = [feed for feed in self.graph.feeds if feed.kind in ("variable", "array")]

@@ -406,7 +406,7 @@ def _derivatives(level: Level) -> list[Any]:
 def _vjp(level: Level) -> Level:
     """A function from the inputs and the cotangents of floating results to the cotangents of floating inputs."""
     concrete = level.concrete
-    specs, outputs = concrete.inputs, concrete.outputs
+    specs, outputs = concrete.input_specs, concrete.output_specs
     wanted = [each for each in level.inputs if _is_float(each if isinstance(each, Variable) else specs[each])]
     floats = [i for i, spec in enumerate(outputs) if _is_float(spec)]
     if not wanted or not floats:
