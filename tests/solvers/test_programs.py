@@ -196,6 +196,51 @@ def test_random_linear_programs_equal_scipys():
         assert (g @ x <= h + 1e-7).all()
 
 
+@pytest.mark.parametrize("size", [1e-8, 1e-4, 1e6])
+@pytest.mark.parametrize("of", ["objective", "unknowns", "inequalities", "equations"])
+def test_units_do_not_matter(of, size):
+    """The tolerance is relative to what is compared: small programs are solved as accurately as others."""
+    q, c, a, b, g, h = program()
+    x = tf.autodiff.solve_qp(q, c, a, b, g, h).x
+    scaled = {
+        "objective": (q * size, c * size, a, b, g, h),
+        "unknowns": (q, c * size, a, b * size, g, h * size),
+        "inequalities": (q, c, a, b, g * size, h * size),
+        "equations": (q, c, a * size, b * size, g, h),
+    }[of]
+    with tf.GradientTape() as tape:
+        watched = tf.constant(scaled[1])
+        tape.watch(watched)
+        found = tf.autodiff.solve_qp(scaled[0], watched, *scaled[2:])
+        total = tf.reduce_sum(found.x)
+    np.testing.assert_allclose(found.x * (1.0 / size if of == "unknowns" else 1.0), x, rtol=1e-6, atol=1e-7)
+    x, z, y = (part.numpy() for part in found)
+    residual = scaled[0] @ x + scaled[1] + scaled[4].T @ z + scaled[2].T @ y
+    np.testing.assert_allclose(residual / np.abs(scaled[1]).max(), 0.0, atol=1e-7)
+    assert np.isfinite(tape.gradient(total, watched)).all()
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-3, 1e5])
+def test_linear_programs_of_any_size(size):
+    g, h, c = np.array([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]), np.array([3.0, 0.0, 0.0]), np.array([-1.0, -2.0])
+    np.testing.assert_allclose(tf.autodiff.solve_lp(c * size, G=g, h=h).x, [0.0, 3.0], atol=1e-7)
+    np.testing.assert_allclose(tf.autodiff.solve_lp(c, G=g, h=h * size).x / size, [0.0, 3.0], atol=1e-7)
+    np.testing.assert_allclose(tf.autodiff.solve_lp(c * size, A=np.eye(2) / size, b=h[:2]).x, [3.0 * size, 0.0])
+
+
+@pytest.mark.parametrize("far", [1e6, 1e12, np.inf])
+def test_bounds_far_away(far):
+    """They make the others no less accurate; an infinite one is none."""
+    h = tf.constant([0.5, far])
+    with tf.GradientTape() as tape:
+        tape.watch(h)
+        found = tf.autodiff.solve_qp(np.eye(2, dtype="f"), np.array([-1.0, -3.0], "f"), G=np.eye(2, dtype="f"), h=h)
+        total = tf.reduce_sum(found.x)
+    np.testing.assert_allclose(found.x, [0.5, 3.0], rtol=1e-6)
+    np.testing.assert_allclose(found.inequality_multipliers, [0.5, 0.0], atol=1e-6)
+    np.testing.assert_allclose(tape.gradient(total, h), [1.0, 0.0], atol=1e-6)
+
+
 def test_only_the_symmetric_part_of_the_matrix_counts():
     q, c = np.array([[2.0, 1.0], [0.0, 1.0]]), [1.0, 0.5]
     found = tf.autodiff.solve_qp(q, c).x
@@ -299,6 +344,23 @@ def test_different_eigenvalues_have_the_derivatives_of_linalg():
 
 
 @pytest.mark.parametrize("jit", [None, False, True])
+def test_one_of_several_equal_eigenvalues_has_no_derivative(jit):
+    """Their sum has one. Which of them a change of the matrix increases depends on the basis."""
+
+    def gradient(a, weights):
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            y = tf.reduce_sum(tf.autodiff.eigh(a)[0] * weights)
+        return tape.gradient(y, a)
+
+    call = gradient if jit is None else tf.function(gradient, jit_compile=jit)
+    a = tf.constant(degenerate())
+    assert tf.reduce_all(tf.math.is_finite(call(a, tf.constant([1.0, 2.0, 2.0, 3.0], tf.float64))))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="it differs by 1 between equal eigenvalues"):
+        call(a, tf.constant([0.0, 0.0, 1.0, 0.0], tf.float64))
+
+
+@pytest.mark.parametrize("jit", [None, False, True])
 def test_a_gradient_that_depends_on_the_basis_is_an_error(jit):
     def gradient(a):
         with tf.GradientTape() as tape:
@@ -355,6 +417,17 @@ def test_jacobians_of_relaxations(f):
     np.testing.assert_allclose(tape.jacobian(y, t), numeric_jacobian(f, x), atol=1e-7)
     np.testing.assert_allclose(tf.function(f, jit_compile=False)(t), y, rtol=1e-12)
     np.testing.assert_allclose(tf.function(f, jit_compile=True)(t), y, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("strength", [1e-3, 1e-8, 1e-30])
+def test_small_strengths_leave_all_digits(dtype, strength):
+    values = tf.constant(RNG.normal(size=(2, 30)), dtype)
+    found = tf.autodiff.soft_sort(values, regularization_strength=strength)
+    np.testing.assert_array_equal(found, np.sort(values))
+    if strength < 1e-3:
+        ranks = tf.autodiff.soft_rank(values, regularization_strength=strength)
+        np.testing.assert_array_equal(ranks, np.argsort(np.argsort(values)) + 1)
 
 
 def test_limits_axes_and_sums():

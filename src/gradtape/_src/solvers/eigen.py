@@ -71,34 +71,44 @@ def _vjp(share: float, inputs: list[Tensor], outputs: list[Tensor], g: list[Tens
     equal = abs(gaps) <= share * largest
     inverse = array.where(equal, 0.0, 1.0 / array.where(equal, 1.0, gaps))
     turns = matmul(vectors, g[1], transpose_a=True)
-    _check_choice_of_basis(turns, equal, share)
+    _check_choice_of_basis(turns, g[0], equal, share)
     middle = inverse * turns + diagonals.diag(g[0])
     found = matmul(matmul(vectors, middle), vectors, transpose_b=True)
     return [0.5 * (found + matrix_transpose(found))]
 
 
-def _check_choice_of_basis(turns: Tensor, equal: Tensor, share: float) -> None:
-    """Check that the derivative by rotations within a group of equal eigenvalues is zero."""
+def _check_choice_of_basis(turns: Tensor, weights: Tensor, equal: Tensor, share: float) -> None:
+    """Check that the derivative by rotations within a group of equal eigenvalues is zero, and that all eigenvalues of a
+    group have the same weight: which of them increases depends on the basis.
+    """
     size = length(turns)
     if not size:
         return
-    inside = array.where(equal, turns - matrix_transpose(turns), 0.0)
-    found = reduce_max(abs(inside), [-2, -1])
-    limit = reduce_max(abs(turns), [-2, -1]) * (size * 10 * max(epsilon(turns) ** 0.5, share))
-    verify(_RULE, found.array, limit.array)
+    margin = size * 10 * max(epsilon(turns) ** 0.5, share)
+    differences = weights[..., None, :] - weights[..., :, None]
+    parts = (
+        (turns - matrix_transpose(turns), turns, _BY_TURNING),
+        (differences, weights[..., None], _BY_WEIGHTS),
+    )
+    for each, scale, how in parts:
+        found = reduce_max(abs(array.where(equal, each, 0.0)), [-2, -1])
+        limit = reduce_max(abs(scale), [-2, -1]) * margin
+        verify(_RULE, found.array, limit.array, how=how)
 
 
-def _depends(xp: Any, found: Any, limit: Any) -> Any:
+_BY_TURNING = "rotating the basis of equal eigenvalues changes the target, by {:.3g} per radian"
+_BY_WEIGHTS = "it differs by {:.3g} between equal eigenvalues, and which of them increases is a matter of that choice"
+
+
+def _depends(xp: Any, found: Any, limit: Any, **_: Any) -> Any:
     return xp.logical_not(found <= limit)
 
 
-def _error(found: Any, limit: Any) -> Exception:
-    worst = float(np.max(found))
+def _error(found: Any, limit: Any, *, how: str) -> Exception:
     return errors.refused_value(
-        "The gradient depends on the choice of eigenvectors where eigenvalues coincide: rotating the basis of "
-        f"equal eigenvalues changes the target, by {worst:.3g} per radian, so it has no derivative. Use functions "
-        "of the whole space (a projection, a sum over equal eigenvalues), or pass a smaller tol if the eigenvalues "
-        "are different.",
+        "The gradient depends on the choice of eigenvectors where eigenvalues coincide: "
+        f"{how.format(float(np.max(found)))}, so there is no derivative. Use functions of the whole space (a "
+        "projection, a sum over equal eigenvalues), or pass a smaller tol if the eigenvalues are different.",
         "SelfAdjointEigV2",
     )
 

@@ -20,7 +20,16 @@ from gradtape._src.tf.decompositions import eigvalsh
 from gradtape._src.tf.diagonals import diag
 from gradtape._src.tf.linalg import matmul, matrix_transpose, matvec
 from gradtape._src.tf.linear_systems import solve as dense_solve
-from gradtape._src.tf.math import logical_and, maximum, reduce_all, reduce_any, reduce_max, reduce_min, reduce_sum
+from gradtape._src.tf.math import (
+    logical_and,
+    maximum,
+    minimum,
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_min,
+    reduce_sum,
+)
 
 if TYPE_CHECKING:
     from gradtape._src.typing import TensorLike
@@ -67,8 +76,8 @@ def solve_qp(
       A: The matrix of the equations, with linearly independent rows.
       b: Their right sides.
       G: The matrix of the inequalities.
-      h: Their right sides.
-      tol: How accurately the optimality conditions must hold, relative to the size of the program.
+      h: Their right sides; infinity where there is no bound.
+      tol: How accurately the optimality conditions must hold, relative to the sizes of their terms.
       maxiter: The number of iterations after which it raises `tf.errors.ConvergenceError`: the constraints may
         contradict each other, or the objective may have no minimum.
 
@@ -150,6 +159,12 @@ def _prepared(Q: Any, c: Any, A: Any, b: Any, G: Any, h: Any) -> _Data:
                 "elements."
             )
     data = _Data(*[array.broadcast_to(t, [batch, *t.shape[1:]]) for t in tensors])
+    if m := length(data.h):
+        is_bound = data.h < np.inf
+        data = data._replace(
+            g=array.where(is_bound[..., None], data.g, array.zeros([m, n], vector.dtype)),
+            h=array.where(is_bound, data.h, 1.0),
+        )
     return data._replace(q=0.5 * (data.q + matrix_transpose(data.q)))  # all that the objective depends on
 
 
@@ -214,21 +229,24 @@ def _solved(data: _Data, like: Tensor, what: str, tol: float, maxiter: int) -> P
     return Program(x, z, y)
 
 
-def _equations(data: _Data, tol: float, what: str) -> tuple[Tensor, Tensor, Tensor]:
+def _equations(given: _Data, tol: float, what: str) -> tuple[Tensor, Tensor, Tensor]:
     """The solution without inequalities: of one linear system, which is shifted so that it is never singular."""
-    n = length(data.c)
+    n = length(given.c)
     if not n:
-        return data.c, data.b, data.h
-    system, right = _blocks(data.q, data.a), array.concat([-data.c, data.b], -1)
-    size = 1.0 + _largest(array.reshape(system, [length(system, 0), -1]))
+        return given.c, given.b, given.h
+    data, scales = _scaled(given)
+    curvature = _nonzero(_largest(data.q, (-2, -1)))
+    system = _blocks(data.q / curvature[:, None, None], data.a)
+    right = array.concat([-data.c / column(curvature), data.b], -1)
     shifts = array.concat([array.ones_like(data.c), -array.ones_like(data.b)], -1)
-    shifted = system + 1e-10 * diag(shifts * column(size))
+    shifted = system + 1e-10 * diag(shifts)
     solution = array.zeros_like(right)
     for _ in range(3):
         solution = solution + dense_solve(shifted, column(right - matvec(system, solution)))[..., 0]
-    error = _largest(right - matvec(system, solution))
-    require_convergence(error, tol * (1.0 + _largest(right)), array.constant(3), what, _ADVICE)
-    return solution[..., :n], solution[..., n:], data.h
+    error = _largest(right - matvec(system, solution), (-1,))
+    require_convergence(error, tol * _nonzero(_largest(right, (-1,))), array.constant(3), what, _ADVICE)
+    y = solution[..., n:] * column(curvature * scales.objective) / scales.a
+    return solution[..., :n], y, given.h
 
 
 def _blocks(q: Tensor, a: Tensor) -> Tensor:
@@ -247,29 +265,87 @@ class _Point(NamedTuple):
     s: Tensor
 
 
-def _interior_point(data: _Data, tol: float, maxiter: int, what: str) -> tuple[Tensor, Tensor, Tensor]:
+class _Scales(NamedTuple):
+    """What the sizes of a program are: of the objective's gradient, of unknowns, of rows of the constraints."""
+
+    objective: Tensor
+    unknowns: Tensor
+    a: Tensor
+    g: Tensor
+
+
+def _scaled(data: _Data) -> tuple[_Data, _Scales]:
+    """The same program with rows and an objective of size 1: units must not matter."""
+    rows = [_nonzero(_largest(m, (-1,)))[..., None] for m in (data.a, data.g)]
+    a, g = data.a / rows[0], data.g / rows[1]
+    b, h = data.b / rows[0][..., 0], data.h / rows[1][..., 0]
+    curvature, slope = _largest(data.q, (-2, -1)), _largest(data.c, (-1,))
+    alone = array.where(curvature > 0, slope / _nonzero(curvature), 0.0)  # without constraints
+    unknowns = _nonzero(maximum(alone, maximum(_largest(b, (-1,)), _largest(h, (-1,)))))
+    objective = _nonzero(array.where(slope > 0, slope, curvature * unknowns))
+    q, c = data.q / objective[:, None, None], data.c / column(objective)
+    return _Data(q, c, a, b, g, h), _Scales(objective, unknowns, rows[0][..., 0], rows[1][..., 0])
+
+
+def _largest(t: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The largest size of a number along axes; 0 if there is none."""
+    sizes = abs(t)
+    if any(length(t, axis) == 0 for axis in axes):
+        return reduce_sum(sizes, list(axes))
+    return reduce_max(sizes, list(axes))
+
+
+def _nonzero(t: Tensor) -> Tensor:
+    return array.where(t > 0, t, array.ones_like(t))
+
+
+_SMALL = 1e-12
+"""Numbers below this fraction of the program's sizes need not be accurate relative to themselves."""
+
+
+def _error(data: _Data, unknowns: Tensor, point: _Point) -> Tensor:
+    """By how much the optimality conditions are violated, relative to the sizes of their terms.
+
+    The sizes of unknowns that a program without a solution may have do not count.
+    """
+    dual, equations, inequalities = _residuals(data, point)
+    curvature, slope = _largest(data.q, (-2, -1)) * unknowns, _largest(data.c, (-1,))
+    size = minimum(_largest(point.x, (-1,)), unknowns)
+    gradient = maximum(slope, minimum(_largest(matvec(data.q, point.x), (-1,)), curvature))
+    gradient = _nonzero(maximum(gradient, _SMALL * maximum(slope, curvature)))
+
+    def sizes(right: Tensor) -> Tensor:
+        return maximum(abs(right) + column(size), column(_SMALL * unknowns))
+
+    slacks = sizes(data.h)
+    parts = [
+        dual / column(gradient),
+        equations / sizes(data.b),
+        inequalities / slacks,
+        point.z * point.s / (slacks * column(gradient)),
+    ]
+    return _largest(array.concat(parts, -1), (-1,))
+
+
+def _interior_point(given: _Data, tol: float, maxiter: int, what: str) -> tuple[Tensor, Tensor, Tensor]:
     """Mehrotra's method: steps to the optimality conditions, corrected towards the central path."""
+    data, scales = _scaled(given)
     start = _Point(
         array.zeros_like(data.c),
         array.zeros_like(data.b),
         array.ones_like(data.h),
-        maximum(abs(data.h), 1.0),
+        maximum(abs(data.h), column(scales.unknowns)),
     )
-    scale = 1.0 + _largest(data.c, data.b, data.h)
-    limit = tol * scale
-
-    def error(point: _Point) -> Tensor:
-        return maximum(_largest(*_residuals(data, point)), reduce_max(point.z * point.s, -1))
 
     def body(point: _Point, k: Tensor) -> tuple[_Point, Tensor]:
-        done = error(point) <= limit
+        done = _error(data, scales.unknowns, point) <= tol
         moved = _moved(data, point)
         kept = [array.where(column(done), old, new) for old, new in zip(point, moved, strict=True)]
         return _Point(*kept), k + 1
 
     def unfinished(point: _Point, k: Tensor) -> Tensor:
-        found = error(point)
-        return logical_and(reduce_any(found > limit), reduce_all(found < 1e30 * scale))  # otherwise it has diverged
+        found = _error(data, scales.unknowns, point)
+        return logical_and(reduce_any(found > tol), reduce_all(found < 1e30))  # otherwise it has diverged
 
     point, k = while_loop(
         unfinished,
@@ -277,19 +353,16 @@ def _interior_point(data: _Data, tol: float, maxiter: int, what: str) -> tuple[T
         (start, array.constant(0)),
         maximum_iterations=maxiter,
     )
-    require_convergence(error(point), limit, k, what, _ADVICE)
-    return point.x, point.y, point.z
+    found = _error(data, scales.unknowns, point)
+    require_convergence(found, array.cast(tol, found.dtype), k, what, _ADVICE)
+    factor = column(scales.objective)
+    return point.x, point.y * factor / scales.a, point.z * factor / scales.g
 
 
 _ADVICE = (
     "Check that some point satisfies all constraints and that the objective is bounded below. If so, allow more "
     "iterations (maxiter), or a larger tol."
 )
-
-
-def _largest(*vectors: Tensor) -> Tensor:
-    parts = [abs(v) for v in vectors if length(v)]
-    return reduce_max(array.concat(parts, -1), -1)
 
 
 def _residuals(data: _Data, point: _Point) -> tuple[Tensor, Tensor, Tensor]:

@@ -16,7 +16,7 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.arguments import axis_of
 from gradtape._src.tf.control_flow import while_loop
-from gradtape._src.tf.isotonic import isotonic_regression
+from gradtape._src.tf.isotonic import isotonic_regression, means_of_blocks
 from gradtape._src.tf.math import argsort, reduce_sum, sigmoid, sort
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def soft_sort(
     rows = _last(x, at)
     ordered = sort(sign * rows, direction="DESCENDING")
     target = _ranks(rows) / regularization_strength
-    return _last(sign * (target - isotonic_regression(target - ordered).output), at)
+    return _last(sign * _projected(target, ordered), at)
 
 
 def soft_rank(
@@ -67,9 +67,19 @@ def soft_rank(
     rows = _last(x, at) * (sign / regularization_strength)
     order = argsort(rows, direction="DESCENDING", stable=True)
     ordered = array.gather(rows, order, axis=-1, batch_dims=len(rows.shape) - 1)
-    projected = ordered - isotonic_regression(ordered - _ranks(rows)).output
+    projected = _projected(ordered, _ranks(rows))
     back = argsort(order, stable=True)
     return _last(array.gather(projected, back, axis=-1, batch_dims=len(rows.shape) - 1), at)
+
+
+def _projected(z: Tensor, w: Tensor) -> Tensor:
+    """The projection of z onto the permutahedron of w; both decrease.
+
+    It is z less the isotonic regression of z - w, but without their difference: with a small strength, z is so large
+    that the difference has no digits of w left.
+    """
+    blocks = isotonic_regression(array.stop_gradient(z - w)).segments
+    return means_of_blocks(w, blocks) + (z - means_of_blocks(z, blocks))
 
 
 def soft_top_k(values: TensorLike, k: int, axis: int = -1, temperature: float = 1.0) -> Tensor:

@@ -59,12 +59,17 @@ def _of_last_axis(x: Tensor) -> tuple[Tensor, Tensor]:
         blocks = array.constant(_blocks(np.asarray(flat.array)))
     else:
         blocks = array.reshape(numpy_function(_blocks, [flat], TensorSpec(flat.shape, "int32")), array.shape(flat))
-    size = array.shape(flat)
-    ids = blocks + array.range(size[0])[:, None] * size[1]
-    count = math.reduce_prod(size)
-    means = unsorted_segment_mean(array.reshape(flat, [-1]), array.reshape(ids, [-1]), count)
-    found = array.gather(means, array.reshape(ids, [-1]))
-    return array.reshape(found, shape), array.reshape(blocks, shape)
+    blocks = array.reshape(blocks, shape)
+    return means_of_blocks(x, blocks), blocks
+
+
+def means_of_blocks(x: Tensor, blocks: Tensor) -> Tensor:
+    """The mean of each block along the last axis, in the places of its elements."""
+    shape = array.shape(x)
+    size = array.shape(array.reshape(x, [-1, shape[-1]]))
+    ids = array.reshape(array.reshape(blocks, size) + array.range(size[0])[:, None] * size[1], [-1])
+    means = unsorted_segment_mean(array.reshape(x, [-1]), ids, math.reduce_prod(size))
+    return array.reshape(array.gather(means, ids), shape)
 
 
 def _blocks(rows: Any) -> Any:
