@@ -41,6 +41,19 @@ def test_two_orders_of_derivatives_by_parameters_the_start_and_times(adjoint, me
 
 
 @pytest.mark.parametrize("adjoint", ["discrete", "continuous"])
+@pytest.mark.parametrize("jit", [None, False, True])
+def test_equal_steps_to_infinity_are_an_error(adjoint, jit):
+    def end(y0):
+        return tf.autodiff.odeint(lambda t, y: y * y, y0, [0.0, 2.0], method="rk4", substeps=50, adjoint=adjoint)
+
+    call = end if jit is None else tf.function(end, jit_compile=jit)
+    np.testing.assert_allclose(call(tf.constant(0.25, tf.float64)), [0.25, 0.5], rtol=1e-6)
+    with pytest.raises(tf.errors.ConvergenceError, match=r"is left is 0\.46 after 27 .* Take shorter steps") as caught:
+        call(tf.constant(1.0, tf.float64))
+    assert caught.value.iterations == 27
+
+
+@pytest.mark.parametrize("adjoint", ["discrete", "continuous"])
 def test_forward_mode(adjoint):
     rate = tf.constant(RATE, tf.float64)
     with tf.autodiff.ForwardAccumulator(rate, tf.ones([], tf.float64)) as acc:

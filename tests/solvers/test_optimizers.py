@@ -182,6 +182,30 @@ def test_reports_of_what_did_not_converge():
         report.check()
 
 
+def test_a_loss_without_a_minimum():
+    """SciPy's Newton-CG reports success here, where the loss has no curvature."""
+    x = tf.Variable([1.0, 1.0])
+    report = tf.train.NewtonCG().minimize(lambda: tf.reduce_sum(x), [x])
+    assert not report.converged
+    assert "slope, but no curvature" in report.reason
+    with pytest.raises(tf.errors.ConvergenceError, match="may not have a minimum"):
+        report.check()
+    flat = tf.Variable([1e-9, 1.0])
+    assert tf.train.NewtonCG().minimize(lambda: flat[0] ** 2, [flat]).converged
+
+
+@pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG, tf.train.LevenbergMarquardt])
+def test_variables_without_elements(optimizer):
+    x = tf.Variable(np.zeros((0, 3)))
+
+    def loss():
+        return tf.reshape(x, [-1]) if optimizer is tf.train.LevenbergMarquardt else tf.reduce_sum(x)
+
+    report = optimizer().minimize(loss, [x])
+    assert report.converged
+    assert report.iterations == 0
+
+
 @pytest.mark.parametrize("optimizer", [tf.train.LBFGS, tf.train.NewtonCG])
 def test_a_loss_that_is_not_finite(optimizer):
     x = tf.Variable([1.0])

@@ -41,7 +41,7 @@ from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array
 from gradtape._src.tf.control_flow import while_loop
 from gradtape._src.tf.indexing import searchsorted
-from gradtape._src.tf.math import logical_and, minimum, reduce_sum
+from gradtape._src.tf.math import is_finite, logical_and, minimum, reduce_all, reduce_sum
 from gradtape._src.tf.shaping import repeat
 from gradtape._src.tf.tensor_array import TensorArray
 from gradtape._src.variable import Variable, read
@@ -222,6 +222,9 @@ def _classic_states(field: Field, y: Tensor, starts: Tensor, sizes: Tensor, inpu
 
     *_, kept = while_loop(lambda i, y, kept: i < count, body, (array.constant(0), y, kept))
     found: Tensor = kept.stack()
+    finite = reduce_sum(array.cast(reduce_all(is_finite(found[1:]), 1), found.dtype))
+    left, steps = 1.0 - finite / float(count), array.cast(finite, "int32")
+    require_convergence(left, array.zeros_like(left), steps, "tf.autodiff.odeint", _ADVICE_FOR_EQUAL_STEPS, _MEASURE)
     return found
 
 
@@ -263,7 +266,7 @@ def _adaptive(field: Field, y0: Tensor, times: Tensor, inputs: list[Tensor], opt
         trial.tried,
         "tf.autodiff.odeint",
         _ADVICE,
-        measure=("the fraction of the interval that is left"),
+        measure=_MEASURE,
     )
     return *_filled([buffer.stack() for buffer in buffers], trial.accepted, options.max_steps), trial.accepted
 
@@ -316,6 +319,11 @@ def _buffers(y: Tensor, most: int) -> list[Any]:
     ]
 
 
+_MEASURE = "the fraction of the interval that is left"
+_ADVICE_FOR_EQUAL_STEPS = (
+    "The result is not finite. Take shorter steps (substeps), or method='dopri5', which adapts them. If y grows "
+    "without bound, no method finishes."
+)
 _ADVICE = (
     "Allow more steps (max_steps) or larger errors (rtol, atol). If the equation is stiff, or y grows without "
     "bound, explicit methods do not finish."

@@ -246,7 +246,7 @@ def _columns(block: Any, variable: Variable, rows: int) -> Array:
     """The columns of a Jacobian for a variable, zeros if the residuals do not depend on it."""
     if block is None:
         return np.zeros((rows, variable.numpy().size))
-    return np.asarray(block.numpy(), np.float64).reshape(rows, -1)
+    return np.asarray(block.numpy(), np.float64).reshape(rows, variable.numpy().size)
 
 
 def _tolerances(**given: Any) -> list[float]:
@@ -417,6 +417,9 @@ class NewtonCG(_Optimizer):
         report.evaluations += 1
         report.history.append(Step(0, f, _largest(g), 0.0))
         before: float | None = None
+        if not x.size:
+            report.converged, report.reason = True, "the gradient is small (gtol)"
+            return
         for k in range(1, most + 1):
             if not math.isfinite(f) or not np.isfinite(g).all():
                 report.reason = "the loss or its gradient is not finite"
@@ -427,7 +430,7 @@ class NewtonCG(_Optimizer):
                 return
             if not d.any():
                 report.history.append(Step(k, f, _largest(g), 0.0))
-                report.converged, report.reason = True, "the curvature is below the precision"
+                report.converged, report.reason = self._without_curvature(g, product)
                 return
             found = _wolfe(loss, x, f, g, d, before)
             if found is None:
@@ -448,6 +451,13 @@ class NewtonCG(_Optimizer):
                 report.converged, report.reason = True, "the gradient is small (gtol)"
                 return
         report.reason = f"the limit of {most} iterations was reached"
+
+    def _without_curvature(self, g: Array, product: Callable[[Array], Array]) -> tuple[bool, str]:
+        """Whether the curvature is small because the gradient is; a plane has none, either, and no minimum."""
+        is_flat = abs(float(g @ product(g))) <= 3 * _EPS * float(g @ g)
+        if is_flat and _largest(g) > max(self.gtol, 1e-7):
+            return False, "the loss has a slope, but no curvature: it may not have a minimum"
+        return True, "the curvature is below the precision"
 
 
 def _newton_direction(g: Array, product: Callable[[Array], Array]) -> Array | None:
