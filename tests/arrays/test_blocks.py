@@ -64,6 +64,7 @@ def test_the_number_of_threads_changes_no_bit(name, monkeypatch):
     for count, block in itertools.product((1, 2, 3), (2**13, 2**15)):
         threads.set_limit(count)
         monkeypatch.setattr(blocks, "BLOCK", block)
+        monkeypatch.setattr(blocks, "SHARED_BLOCK", block)
         results.append(bits(blocks.elementwise(kernel, (NUMBERS,))))
     assert len(set(results)) == 1
     assert results[0] == bits(np.concatenate([kernel(part) for part in np.split(NUMBERS, [1000, 5000, 70000])]))
@@ -385,6 +386,7 @@ def test_values_and_gradients_of_the_op_table_in_blocks(row, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(blocks, "LARGE", 40)
             patch.setattr(blocks, "BLOCK", 256)
+            patch.setattr(blocks, "SHARED_BLOCK", 256)
             found = results(operands)
         for a, b in zip(found, expected, strict=True):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)

@@ -304,6 +304,7 @@ def test_random_programs_have_the_same_bits_fused(example):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fusion, "LARGE", 2)
         patch.setattr(blocks, "BLOCK", 2)
+        patch.setattr(blocks, "SHARED_BLOCK", 2)
         patch.setattr(blocks, "SHARE", 1)
         found = program_of(gradients, *tensors).on_numpy(*arrays)
     assert [bits(a) for a in found] == expected

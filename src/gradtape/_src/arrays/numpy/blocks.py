@@ -26,8 +26,11 @@ SHARE = 2**15
 """The number of elements of the smallest part of an array that a ufunc gets."""
 
 BLOCK = 2**17
-"""The number of elements of a block for functions with temporary arrays: with fewer, threads wait for the interpreter
-lock between two steps more than they compute."""
+"""The number of elements of a block for functions with temporary arrays, on one thread: they stay in the cache."""
+
+SHARED_BLOCK = 2**19
+"""The same for several threads, which wait for the interpreter lock between two steps: with shorter steps, they wait
+more than they save by the cache."""
 
 _NO_ATTRS: dict[str, Any] = {}
 
@@ -164,6 +167,7 @@ def _in_blocks(function: Function, cuts: _Cuts, attrs: dict[str, Any]) -> Array 
 def _ends(length: int, row: int, is_ufunc: bool) -> list[int]:
     """Where blocks of an axis begin and end. A ufunc has no temporary arrays: it gets a few long blocks."""
     limit = threads.limit()
-    count = 2 * limit if is_ufunc else max(-(-length * row // BLOCK), limit)
+    block = BLOCK if limit == 1 else SHARED_BLOCK
+    count = 2 * limit if is_ufunc else max(-(-length * row // block), limit)
     count = max(min(count, length * row // SHARE, length), 1)
     return [i * length // count for i in range(count + 1)]

@@ -788,9 +788,13 @@ def _product_in_parts(a: Array, b: Array, parts: int, out: Array | None) -> Arra
     length = rows if by_rows else columns
     tiles = -(-length // _TILE)
     ends = [builtins.min(i * tiles // parts * _TILE, length) for i in range(parts + 1)]
+    count = builtins.min(threads.limit(), parts)
+    each = parts // count
 
     def multiply_part(i: int) -> None:
-        part = slice(ends[i], ends[i + 1])
+        # Threads take numbers in turn, and should not write next to each other: it takes 7 % longer.
+        k = i % count * each + i // count if i < count * each else i
+        part = slice(ends[k], ends[k + 1])
         if by_rows:
             np.matmul(a[part], b, result[part])
         else:
