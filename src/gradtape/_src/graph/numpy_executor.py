@@ -108,6 +108,7 @@ class _Writer:
         self._code, self._xp, self._sizes, self._in_block = code, xp, sizes, in_block
         self._variables = {id(symbol): f"a{i}" for i, symbol in enumerate(feeds)}
         self._inputs = {id(symbol) for symbol in feeds}
+        self._outs = {id(out): f"out{i}" for i, out in enumerate(code.outputs)} if in_block else {}
         self.names: dict[str, Any] = {"array": np.array, "asarray": np.asarray, "only": _only, "text": _text}
         self._last = self._last_uses()
         self._buffers: dict[int, set[int]] = {}  # by symbol, all symbols that may share its memory
@@ -152,7 +153,7 @@ class _Writer:
 
     def source(self, name: str) -> str:
         """The text of the function `run`."""
-        lines = [f"def run({', '.join(self._variables.values())}):", f"    {name!r}"]
+        lines = [f"def run({', '.join([*self._variables.values(), *self._outs.values()])}):", f"    {name!r}"]
         for i, node in enumerate(self._code.nodes):
             lines.append("    " + self._statement(i, node) + self._comment(node))
             self.peak = max(self.peak, self._total)
@@ -225,12 +226,10 @@ class _Writer:
         arguments = [self._text(a) for a in node.args]
         if node.name != FUSED:
             arguments += [f"{name}={self._text(value)}" for name, value in node.attrs.items()]
-        target = self._reused(i, node, kernel)
-        memory = self._room(node, kernel) if target is None else self._variables[id(target)]
-        if memory is not None:
-            arguments.append(f"out={memory}")
-            if target is None:
-                self._ended.append(memory)
+        given = self._given(node, kernel)
+        target, memory = (None, None) if given else self._memory(i, node, kernel)
+        if given or memory:
+            arguments.append(f"out={given or memory}")
         for out in node.outputs:
             self._variables[id(out)] = f"v{len(self._variables)}"
         self._place(node, memory)
@@ -249,6 +248,23 @@ class _Writer:
         if not node.outputs[0].shape:  # NumPy returns scalars instead of 0-d arrays
             call = f"text({call})" if node.outputs[0].dtype.kind == "O" else f"asarray({call})"
         return f"{self._variables[id(node.outputs[0])]} = {call}"
+
+    def _memory(self, i: int, node: Node, kernel: Any) -> tuple[Symbolic | None, str | None]:
+        """The operand whose memory the result of a node takes, if any, and the name of that memory or of released one."""
+        target = self._reused(i, node, kernel)
+        if target is not None:
+            return target, self._variables[id(target)]
+        memory = self._room(node, kernel)
+        if memory is not None:
+            self._ended.append(memory)
+        return None, memory
+
+    def _given(self, node: Node, kernel: Any) -> str | None:
+        """The part of a fused node's result that a node inside it can write to."""
+        outs = [self._outs.get(id(out)) for out in node.outputs]
+        if node.name in PAIRED:
+            return f"({', '.join(map(str, outs))})" if any(outs) else None
+        return outs[0] if self._takes_out(node, kernel) else None
 
     def _release(self, i: int, key: int) -> None:
         """Keep the memory of a dead value for a result of the same shape and dtype, or delete its name.

@@ -77,7 +77,8 @@ def in_blocks(
 ) -> Function:
     """Make an elementwise function run in blocks: its results have one shape, to which its operands are broadcast.
 
-    Arrays with another memory order are not divided, as in `elementwise`.
+    After its arguments, the function gets an array for each result, which it may write to and return, or None. Arrays
+    with another memory order are not divided, as in `elementwise`.
     """
     shape = tuple(shape)
 
@@ -85,14 +86,16 @@ def in_blocks(
         cuts = _cuts(args, shape)
         ends = [] if cuts is None else _ends(cuts.shape[0], prod(cuts.shape[1:]), is_ufunc=False)
         if cuts is None or len(ends) == 2:
-            return tuple(function(*args))
+            return tuple(function(*args, *[None] * len(dtypes)))
         results = [memory.empty(shape, dtype) for dtype in dtypes]
         divided = [result.reshape(cuts.shape) for result in results]
 
         def write(i: int) -> None:
             start, stop = ends[i], ends[i + 1]
-            for out, part in zip(divided, function(*cuts.block(start, stop)), strict=True):
-                out[start:stop] = part
+            outs = [out[start:stop] for out in divided]
+            for out, part in zip(outs, function(*cuts.block(start, stop), *outs), strict=True):
+                if part is not out:
+                    out[...] = part
 
         threads.run(write, len(ends) - 1)
         return tuple(results)

@@ -215,20 +215,19 @@ def gelu_slope(x: Array) -> Array:
     return slope
 
 
-def gelu_and_slope(x: Array) -> tuple[Array, Array]:
+def gelu_and_slope(x: Array, out: tuple[Array | None, Array | None] = (None, None)) -> tuple[Array, Array]:
     """gelu and its derivative in float32 or float64, which share the normal distribution function."""
     if x.dtype == _FLOAT32:
         slope, density = _ndtr_parts_32(x)
-        value = slope * x
+        value = np.multiply(slope, x, out[0])
         density *= x
     else:
         scaled = GELU_SCALE * x
         slope, density = _ndtr_64(scaled), np.exp(-0.5 * scaled * scaled)
-        value = slope * x
+        value = np.multiply(slope, x, out[0])
         density *= 1 / sqrt(2 * pi)
         density *= scaled
-    slope += density
-    return value, slope
+    return value, np.add(slope, density, slope if out[1] is None else out[1])
 
 
 @at_least_float32
