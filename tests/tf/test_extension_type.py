@@ -312,3 +312,20 @@ def test_batches_are_divided_among_replicas():
     parts = [part_of(batch, replica, 2) for replica in range(2)]
     assert [part.y.numpy().tolist() for part in parts] == [[5, 6], [7]]
     assert part_of(Pair([1], [2]), 1, 2).x.shape == [0]
+
+
+def test_fields_name_what_executed_code_defines():
+    """Its globals are not those of the module that it names."""
+    source = (
+        "import gradtape as gt\n"
+        "class Pair(gt.experimental.ExtensionType):\n"
+        "    x: 'gt.Tensor'\n"
+        "    y: 'Other'\n"
+        "class Other(gt.experimental.ExtensionType):\n"
+        "    z: 'gt.Tensor'\n"
+        "found = Pair(1.0, Other(2.0))\n"
+    )
+    namespace = {"__name__": "__main__"}
+    exec(source, namespace)
+    assert isinstance(namespace["found"].x, tf.Tensor)
+    assert float(namespace["found"].y.z) == 2.0

@@ -578,7 +578,10 @@ def _names_in_scope(cls: Any) -> dict[str, Any]:
     frame = sys._getframe(1)
     while frame.f_back is not None and (frame.f_globals is globals() or frame.f_globals["__name__"] == "abc"):
         frame = frame.f_back
-    return {**frame.f_globals, **frame.f_locals} if frame.f_locals is not frame.f_globals else {}
+    if frame.f_locals is not frame.f_globals:
+        return {**frame.f_globals, **frame.f_locals}
+    # Code that `exec` runs, such as a notebook's or a doctest's, may have other globals than the module that it names.
+    return {} if frame.f_globals is vars(sys.modules.get(cls.__module__, typing)) else frame.f_globals
 
 
 def _type_hint(cls: Any, annotation: Any, names: dict[str, Any]) -> Any:
