@@ -250,7 +250,7 @@ class _Writer:
         return f"{self._variables[id(node.outputs[0])]} = {call}"
 
     def _memory(self, i: int, node: Node, kernel: Any) -> tuple[Symbolic | None, str | None]:
-        """The operand whose memory the result of a node takes, if any, and the name of that memory or of released one."""
+        """The operand whose memory a result takes, if any, and the name of that memory or of released memory."""
         target = self._reused(i, node, kernel)
         if target is not None:
             return target, self._variables[id(target)]
