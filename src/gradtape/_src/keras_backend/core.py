@@ -43,7 +43,7 @@ from gradtape._src.tf import array as arrays, control_flow, indexing, scopes, se
 from gradtape._src.tf.sparse_dense import to_dense
 
 SUPPORTS_SPARSE_TENSORS = True
-SUPPORTS_RAGGED_TENSORS = False
+SUPPORTS_RAGGED_TENSORS = True
 SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = True
 

@@ -19,8 +19,10 @@ from gradtape._src.keras_backend.core import convert_to_numpy, convert_to_tensor
 from gradtape._src.keras_backend.distribution_lib import distribute_batch
 from gradtape._src.keras_backend.sparse_data import as_sparse_tensor, is_for_host, is_sparse_data
 from gradtape._src.ops.ragged import RaggedTensor
+from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import array as arrays
+from gradtape._src.tf.sparse_shaping import concat as concat_sparse
 
 Step = Callable[[Any], Any]
 
@@ -150,4 +152,23 @@ def _are_alike(batches: Sequence[Any]) -> bool:
 
 def concatenated(parts: Sequence[Any]) -> Any:
     """Concatenate the results for several batches, in their structure."""
-    return tree.map_structure(lambda *leaves: np.concatenate([convert_to_numpy(leaf) for leaf in leaves]), *parts)
+    return tree.map_structure(_concatenated, *parts)
+
+
+def _concatenated(*leaves: Any) -> Any:
+    """One result for several batches; it is ragged if it is for a batch, or if sizes differ between batches."""
+    if isinstance(leaves[0], SparseTensor):
+        return concat_sparse(0, list(leaves))
+    if not isinstance(leaves[0], RaggedTensor):
+        found = [convert_to_numpy(leaf) for leaf in leaves]
+        shapes = {x.shape[1:] for x in found}
+        if len(shapes) == 1 or len({len(shape) for shape in shapes}) > 1:  # other ranks: NumPy's error
+            return np.concatenate(found)
+        rank = max(i for i, sizes in enumerate(zip(*shapes, strict=True), 1) if len(set(sizes)) > 1)
+        leaves = tuple(RaggedTensor.from_tensor(x, ragged_rank=rank) for x in found)
+    return arrays.concat(list(leaves), 0) if len(leaves) > 1 else leaves[0]
+
+
+def as_result(leaf: Any) -> Any:
+    """A result that is shown to the user: ragged and sparse tensors as they are, others as arrays."""
+    return leaf if isinstance(leaf, (RaggedTensor, SparseTensor)) else convert_to_numpy(leaf)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradtape._src.arrays.checks import checked
 from gradtape._src.conversion import wrap
-from gradtape._src.keras_backend import numpy as knp
+from gradtape._src.keras_backend import numpy as knp, ragged
 from gradtape._src.keras_backend._common import (
     along,
     axes_of,
@@ -24,6 +24,7 @@ from gradtape._src.keras_backend._common import (
 )
 from gradtape._src.ops import array as ops, index, math, reduce, segment, signal
 from gradtape._src.tf import ranking, signal as tfsignal, special
+from gradtape._src.tf.math import reduce_logsumexp
 
 
 # -- segments --------------------------------------------------------------------------------------------------------
@@ -99,6 +100,7 @@ def in_top_k(targets, predictions, k):
     return math.logical_and(known, math.less(larger, k))  # false for an invalid class
 
 
+@ragged.reduced_by(reduce_logsumexp)
 def logsumexp(x, axis=None, keepdims=False):
     x = floats(x)
     return cast(reduce.logsumexp(wide(x), axis=axes_of(axis, len(sizes_of(x))), keepdims=keepdims), x.dtype)
@@ -223,6 +225,7 @@ def istft(x, sequence_length, sequence_stride, fft_length, length=None, window="
 
 
 # -- special functions -----------------------------------------------------------------------------------------------
+@ragged.elementwise
 def rsqrt(x):
     return math.rsqrt(floats(x))
 

@@ -19,7 +19,7 @@ from gradtape._src.conversion import wrap
 from gradtape._src.distribute.context import get_replica_context
 from gradtape._src.distribute.reduction import ReduceOp
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.keras_backend import numpy as knp, sparse as sparsely
+from gradtape._src.keras_backend import numpy as knp, ragged, sparse as sparsely
 from gradtape._src.keras_backend._common import (
     along,
     axes_of,
@@ -51,7 +51,7 @@ from gradtape._src.ops import (
 )
 from gradtape._src.ops.ragged import RaggedTensor
 from gradtape._src.tf import convolution as tfconv, losses, pooling
-from gradtape._src.tf.nn import LABELS
+from gradtape._src.tf.nn import LABELS, softmax as softmax_of_rows
 
 
 # -- activations -----------------------------------------------------------------------------------------------------
@@ -89,11 +89,13 @@ def softsign(x):
     return activations.softsign(floats(x))
 
 
+@ragged.elementwise
 def soft_shrink(x, threshold=0.5):
     x = floats(x)
     return math.relu(x - threshold) - math.relu(-x - threshold)
 
 
+@ragged.elementwise
 def sparse_plus(x):
     x = floats(x)
     bend = 0.25 * math.square(x + 1)
@@ -113,6 +115,7 @@ def log_sigmoid(x):
     return -math.softplus(-floats(x))
 
 
+@ragged.elementwise
 def leaky_relu(x, negative_slope=0.2):
     return activations.leaky_relu(floats(x), alpha=float(negative_slope))
 
@@ -126,6 +129,7 @@ def hard_silu(x):
     return x * hard_sigmoid(x)
 
 
+@ragged.elementwise
 def elu(x, alpha=1.0):
     x = floats(x)
     if alpha == 1:
@@ -159,6 +163,7 @@ def hard_tanh(x):
     return math.minimum(math.maximum(floats(x), -1), 1)
 
 
+@ragged.elementwise
 def hard_shrink(x, threshold=0.5):
     x = floats(x)
     return math.where(math.greater(math.absolute(x), threshold), x, knp.zeros_like(x))
@@ -169,6 +174,7 @@ def threshold(x, threshold, default_value):
     return math.where(math.greater(x, threshold), x, constant(default_value, x))
 
 
+@ragged.by(softmax_of_rows)
 def softmax(x, axis=-1):
     return _along_one(fused.softmax, x, axis)
 
@@ -603,6 +609,7 @@ def psnr(x1, x2, max_val):
 
 
 # -- normalisation ---------------------------------------------------------------------------------------------------
+@ragged.by(ragged.moments)
 def moments(x, axes, keepdims=False, synchronized=False):
     x = convert_to_tensor(x)
     few_bits = x.dtype.is_floating and x.dtype.size < 4

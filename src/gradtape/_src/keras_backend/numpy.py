@@ -17,7 +17,7 @@ from gradtape._src.arrays.symbolic import filled, is_known
 from gradtape._src.conversion import wrap
 from gradtape._src.core.composites import is_composite
 from gradtape._src.dtypes import as_dtype
-from gradtape._src.keras_backend import sparse
+from gradtape._src.keras_backend import ragged, sparse
 from gradtape._src.keras_backend._common import (
     along,
     axes_of,
@@ -50,7 +50,7 @@ from gradtape._src.ops import array as ops, index, linalg, math, operators, redu
 from gradtape._src.ops.sparse_tensor import SparseTensor
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import indexing, linalg as tflinalg, math as tfmath, shaping, special
-from gradtape._src.tf.array import gather
+from gradtape._src.tf.array import gather, shapes
 from gradtape._src.tf.control_flow import while_loop
 
 
@@ -76,11 +76,13 @@ def empty(shape, dtype=None):
     return zeros(shape, dtype)
 
 
+@ragged.elementwise
 def full_like(x, fill_value, dtype=None):
     x = convert_to_tensor(x)
     return full(sizes_of(x), fill_value, dtype or x.dtype)
 
 
+@ragged.elementwise
 def zeros_like(x, dtype=None):
     if isinstance(x, SparseTensor):
         return of_values(lambda values: zeros_like(values, dtype), x)
@@ -88,6 +90,7 @@ def zeros_like(x, dtype=None):
     return zeros(sizes_of(x), dtype or x.dtype)
 
 
+@ragged.elementwise
 def ones_like(x, dtype=None):
     x = convert_to_tensor(x)
     return ones(sizes_of(x), dtype or x.dtype)
@@ -210,24 +213,28 @@ def kaiser(x, beta):
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
+@ragged.elementwise
 @sparse.unites
 def add(x1, x2):
     x1, x2 = promoted(x1, x2)
     return math.logical_or(x1, x2) if x1.dtype.is_bool else math.add(x1, x2)
 
 
+@ragged.elementwise
 @sparse.unites
 def subtract(x1, x2):
     x1, x2 = promoted(x1, x2)
     return math.subtract(x1, x2)
 
 
+@ragged.elementwise
 @sparse.intersects
 def multiply(x1, x2):
     x1, x2 = promoted(x1, x2)
     return math.logical_and(x1, x2) if x1.dtype.is_bool else math.multiply(x1, x2)
 
 
+@ragged.elementwise
 @sparse.divides
 def divide(x1, x2):
     x1, x2 = promoted(x1, x2, also=(float,))
@@ -238,6 +245,7 @@ def true_divide(x1, x2):
     return divide(x1, x2)
 
 
+@ragged.elementwise
 @sparse.divides
 def divide_no_nan(x1, x2):
     x1, x2 = promoted(x1, x2, also=(float,))
@@ -250,14 +258,17 @@ def _of_integers(x1, x2):
     return (cast(x1, "int32"), cast(x2, "int32")) if x1.dtype.is_bool else (x1, x2)
 
 
+@ragged.elementwise
 def floor_divide(x1, x2):
     return operators.floor_divide(*_of_integers(x1, x2))
 
 
+@ragged.elementwise
 def mod(x1, x2):
     return operators.floor_mod(*_of_integers(x1, x2))
 
 
+@ragged.elementwise
 def fmod(x1, x2):
     """The remainder with the sign of the dividend: x1 minus a multiple of x2."""
     x1, x2 = _of_integers(x1, x2)
@@ -266,15 +277,18 @@ def fmod(x1, x2):
     return rest if x1.dtype.is_unsigned else math.where(math.less(x1, 0), -rest, rest)
 
 
+@ragged.elementwise
 def power(x1, x2):
     return operators.power(*_of_integers(x1, x2))
 
 
+@ragged.elementwise
 @sparse.keeps_zeros
 def negative(x):
     return math.negative(convert_to_tensor(x))
 
 
+@ragged.elementwise
 @sparse.keeps_zeros
 def absolute(x):
     x = convert_to_tensor(x)
@@ -285,18 +299,21 @@ def abs(x):
     return absolute(x)
 
 
+@ragged.elementwise
 @sparse.keeps_zeros
 def fabs(x):
     x = convert_to_tensor(x)
     return math.absolute(x if x.dtype.is_floating else cast(x, config.floatx()))
 
 
+@ragged.elementwise
 @sparse.keeps_zeros
 def square(x):
     x = convert_to_tensor(x)
     return math.square(cast(x, "int32") if x.dtype.is_bool else x)
 
 
+@ragged.elementwise
 def reciprocal(x):
     x = convert_to_tensor(x)
     return math.reciprocal(x) if x.dtype.is_floating or x.dtype.is_complex else math.floor_divide(ones_like(x), x)
@@ -310,21 +327,25 @@ def _smaller(x1, x2):
     return math.logical_and(x1, x2) if x1.dtype.is_bool else math.minimum(x1, x2)
 
 
+@ragged.elementwise
 @sparse.unites
 def maximum(x1, x2):
     return _larger(*promoted(x1, x2))
 
 
+@ragged.elementwise
 @sparse.unites
 def minimum(x1, x2):
     return _smaller(*promoted(x1, x2))
 
 
+@ragged.elementwise
 @sparse.unites
 def fmax(x1, x2):
     return _but_no_nan(_larger, *promoted(x1, x2))
 
 
+@ragged.elementwise
 @sparse.unites
 def fmin(x1, x2):
     return _but_no_nan(_smaller, *promoted(x1, x2))
@@ -338,6 +359,7 @@ def _but_no_nan(function, x1, x2):
     return function(math.where(math.isnan(x1), x2, x1), math.where(math.isnan(x2), x1, x2))
 
 
+@ragged.elementwise
 def clip(x, x_min, x_max):
     x = convert_to_tensor(x)
     if x.dtype.is_bool:
@@ -354,6 +376,7 @@ def _integral(x):
     return isinstance(x, int) or not (x.dtype.is_floating or x.dtype.is_complex)
 
 
+@ragged.elementwise
 @sparse.keeps_zeros
 def sign(x):
     x = convert_to_tensor(x)
@@ -362,6 +385,7 @@ def sign(x):
     return cast(math.greater(x, 0), x.dtype) if x.dtype.is_unsigned else math.sign(x)
 
 
+@ragged.elementwise
 @sparse.keeps_zeros
 def signbit(x):
     """Whether the sign is negative, also of zeros, by the sign of 1/x."""
@@ -371,6 +395,7 @@ def signbit(x):
     return math.less(math.where(math.equal(x, 0), 1 / x, x), 0)
 
 
+@ragged.elementwise
 def heaviside(x1, x2):
     x1, x2 = promoted(x1, x2)
     if not x1.dtype.is_floating:
@@ -380,6 +405,7 @@ def heaviside(x1, x2):
     return math.where(math.equal(x1, 0), x2, step)
 
 
+@ragged.elementwise
 def hypot(x1, x2):
     """The root of the sum of squares, scaled so that squares do not overflow."""
     x1, x2 = promoted(x1, x2)
@@ -418,6 +444,7 @@ def lcm(x1, x2):
     return x1 * math.floor_divide(x2, math.where(math.equal(divisor, 0), ones_like(divisor), divisor))
 
 
+@ragged.elementwise
 def ldexp(x1, x2):
     """x1 times 2**x2, in two steps so that no factor overflows before the product does."""
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
@@ -430,6 +457,7 @@ def ldexp(x1, x2):
     return x1 * math.power(two, cast(half, x1.dtype)) * math.power(two, cast(x2 - half, x1.dtype))
 
 
+@ragged.elementwise
 def nextafter(x1, x2):
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     wanted = result_type(x1, x2, float)
@@ -444,7 +472,7 @@ def _of_floats(name, function):
         return function(floats(x))
 
     of_floats.__name__ = of_floats.__qualname__ = name
-    return of_floats
+    return ragged.elementwise(of_floats)
 
 
 arccos = _of_floats("arccos", math.arccos)
@@ -473,20 +501,24 @@ def _exponent(x):
     return x if x.dtype.is_floating or x.dtype.is_complex else cast(x, config.floatx())
 
 
+@ragged.elementwise
 def exp(x):
     return math.exp(_exponent(x))
 
 
+@ragged.elementwise
 def exp2(x):
     x = _exponent(x)
     return math.power(constant(2, x), x)
 
 
+@ragged.elementwise
 @sparse.keeps_zeros
 def expm1(x):
     return math.expm1(_exponent(x))
 
 
+@ragged.elementwise
 def arctan2(x1, x2):
     x1, x2 = promoted(x1, x2, also=(float,))
     return math.arctan2(x1, x2)
@@ -500,14 +532,17 @@ def _wide_floats(x):
     return cast(x, "float64" if x.dtype.name == "int64" else config.floatx())
 
 
+@ragged.elementwise
 def deg2rad(x):
     return _wide_floats(x) * (pymath.pi / 180)
 
 
+@ragged.elementwise
 def rad2deg(x):
     return _wide_floats(x) * (180 / pymath.pi)
 
 
+@ragged.elementwise
 def cbrt(x):
     x = _wide_floats(x)
     return math.sign(x) * math.power(math.absolute(x), constant(1 / 3, x))
@@ -519,6 +554,7 @@ def i0(x):
     return cast(special.bessel_i0(wide(x)), x.dtype)
 
 
+@ragged.elementwise
 def sinc(x):
     x = floats(x) * pymath.pi
     zero = math.equal(x, 0)
@@ -526,16 +562,19 @@ def sinc(x):
     return math.where(zero, ones_like(x), math.sin(safe) / safe)
 
 
+@ragged.elementwise
 def logaddexp(x1, x2):
     x1, x2 = broadcast_together(*promoted(x1, x2, also=(float,)))
     return reduce.logsumexp(ops.stack(x1, x2, axis=0), axis=(0,), keepdims=False)
 
 
+@ragged.elementwise
 def logaddexp2(x1, x2):
     x1, x2 = promoted(x1, x2, also=(float,))
     return logaddexp(x1 * pymath.log(2), x2 * pymath.log(2)) / pymath.log(2)
 
 
+@ragged.elementwise
 def trunc(x):
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
@@ -569,6 +608,7 @@ def real(x):
     return math.real(x) if x.dtype.is_complex else x
 
 
+@ragged.elementwise
 @sparse.keeps_zeros
 def imag(x):
     x = convert_to_tensor(x)
@@ -585,10 +625,12 @@ def conj(x):
     return conjugate(x)
 
 
+@ragged.elementwise
 def angle(x):
     return tfmath.angle(floats(x))
 
 
+@ragged.elementwise
 def isreal(x):
     x = convert_to_tensor(x)
     return math.equal(math.imag(x), 0) if x.dtype.is_complex else ones_like(x, "bool")
@@ -601,7 +643,7 @@ def _comparison(name, function):
         return function(numbers(x1), numbers(x2))
 
     comparison.__name__ = comparison.__qualname__ = name
-    return comparison
+    return ragged.elementwise(comparison)
 
 
 equal = _comparison("equal", math.equal)
@@ -612,14 +654,17 @@ less = _comparison("less", math.less)
 less_equal = _comparison("less_equal", math.less_equal)
 
 
+@ragged.elementwise
 def logical_and(x1, x2):
     return math.logical_and(truth(x1), truth(x2))
 
 
+@ragged.elementwise
 def logical_or(x1, x2):
     return math.logical_or(truth(x1), truth(x2))
 
 
+@ragged.elementwise
 def logical_xor(x1, x2):
     return math.logical_xor(truth(x1), truth(x2))
 
@@ -648,14 +693,17 @@ def isfinite(x):
     return math.logical_not(math.logical_or(isnan(x), isinf(x)))
 
 
+@ragged.elementwise
 def isneginf(x):
     return math.logical_and(isinf(x), math.less(numbers(x), 0))
 
 
+@ragged.elementwise
 def isposinf(x):
     return math.logical_and(isinf(x), math.greater(numbers(x), 0))
 
 
+@ragged.elementwise
 def isclose(x1, x2, rtol=1e-5, atol=1e-8, equal_nan=False):
     x1, x2 = promoted(x1, x2, also=(float,))
     finite = math.logical_and(math.isfinite(x1), math.isfinite(x2))
@@ -675,6 +723,7 @@ def isin(x1, x2, assume_unique=False, invert=False):
     return math.logical_not(found) if invert else found
 
 
+@ragged.by(ragged.where)
 def where(condition, x1=None, x2=None):
     if x1 is None or x2 is None:
         return nonzero(condition)
@@ -689,6 +738,7 @@ def select(condlist, choicelist, default=0):
     return result
 
 
+@ragged.elementwise
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
@@ -784,6 +834,7 @@ def _added_up(x):
     return cast(x, "uint32") if x.dtype.name in ("uint8", "uint16") else x
 
 
+@ragged.reduced_by(tfmath.reduce_sum)
 def sum(x, axis=None, keepdims=False):
     if sparse.is_placed(x):
         return sparse.sum_(of_values(_added_up, x), axis, keepdims)
@@ -791,6 +842,7 @@ def sum(x, axis=None, keepdims=False):
     return reduce.sum_(x, axis=axes_of(axis, len(sizes_of(x))), keepdims=keepdims)
 
 
+@ragged.reduced_by(tfmath.reduce_prod)
 def prod(x, axis=None, keepdims=False, dtype=None):
     x = convert_to_tensor(x)
     x = _added_up(x) if dtype is None else cast(x, dtype)
@@ -802,6 +854,7 @@ def _averaged(x):
     return x if x.dtype.is_floating or x.dtype.is_complex else cast(x, result_type(x, "float32"))
 
 
+@ragged.reduced_by(tfmath.reduce_mean)
 def mean(x, axis=None, keepdims=False):
     if sparse.is_placed(x):
         sizes = sizes_of(x)
@@ -831,6 +884,7 @@ def average(x, axis=None, weights=None):
     return parts / reduce.sum_(weights, axis=axes, keepdims=False)
 
 
+@ragged.reduced_by(tfmath.reduce_variance)
 def var(x, axis=None, keepdims=False):
     x = convert_to_tensor(x)
     wanted = result_type(x, float)
@@ -838,6 +892,7 @@ def var(x, axis=None, keepdims=False):
     return cast(tfmath.reduce_variance(x, axes_of(axis, len(sizes_of(x))), keepdims), as_dtype(wanted).real_dtype)
 
 
+@ragged.reduced_by(tfmath.reduce_std)
 def std(x, axis=None, keepdims=False):
     x = convert_to_tensor(x)
     x = x if x.dtype.is_floating or x.dtype.is_complex else cast(x, config.floatx())
@@ -853,18 +908,22 @@ def _extreme(reduction, of_bools, compare, x, axis, keepdims, initial):
     return result if initial is None else compare(result, convert_to_tensor(initial, x.dtype))
 
 
+@ragged.reduced_by(tfmath.reduce_max)
 def max(x, axis=None, keepdims=False, initial=None):
     return _extreme(reduce.max_, reduce.any_, _larger, x, axis, keepdims, initial)
 
 
+@ragged.reduced_by(tfmath.reduce_min)
 def min(x, axis=None, keepdims=False, initial=None):
     return _extreme(reduce.min_, reduce.all_, _smaller, x, axis, keepdims, initial)
 
 
+@ragged.reduced_by(tfmath.reduce_max)
 def amax(x, axis=None, keepdims=False):
     return max(x, axis, keepdims)
 
 
+@ragged.reduced_by(tfmath.reduce_min)
 def amin(x, axis=None, keepdims=False):
     return min(x, axis, keepdims)
 
@@ -873,11 +932,13 @@ def ptp(x, axis=None, keepdims=False):
     return subtract(max(x, axis, keepdims), min(x, axis, keepdims))
 
 
+@ragged.reduced_by(tfmath.reduce_all)
 def all(x, axis=None, keepdims=False):
     x = truth(x)
     return reduce.all_(x, axis=axes_of(axis, len(sizes_of(x))), keepdims=keepdims)
 
 
+@ragged.reduced_by(tfmath.reduce_any)
 def any(x, axis=None, keepdims=False):
     x = truth(x)
     return reduce.any_(x, axis=axes_of(axis, len(sizes_of(x))), keepdims=keepdims)
@@ -910,6 +971,7 @@ def argmin(x, axis=None, keepdims=False):
     return _position(reduce.argmin, x, axis, keepdims)
 
 
+@ragged.by(ragged.cumsum)
 def cumsum(x, axis=None, dtype=None):
     return _scan(reduce.cumsum, convert_to_tensor(x), axis, dtype)
 
@@ -1151,6 +1213,7 @@ def _bisect(sequence, values, side):
     return low
 
 
+@ragged.of_values
 def digitize(x, bins):
     if sparse.is_sparse(x) and is_known(first := digitize(0.0, bins)) and not np.asarray(first.array):
         return sparse.keeps_zeros(digitize)(x, bins)
@@ -1406,6 +1469,7 @@ def vander(x, N=None, increasing=False):
 
 
 # -- shaping ---------------------------------------------------------------------------------------------------------
+@ragged.elementwise
 @sparse.keeps_zeros
 def copy(x):
     return ops.identity(convert_to_tensor(x))
@@ -1415,6 +1479,7 @@ def ndim(x):
     return len(sizes_of(convert_either(x)))
 
 
+@ragged.by(shapes.size)
 def size(x):
     return pymath.prod(sizes_of(convert_either(x)))
 
@@ -1430,6 +1495,7 @@ def reshape(x, newshape):
     return sparse.reshape(x, wanted)
 
 
+@ragged.by(ragged.ravel)
 def ravel(x):
     return flat(convert_to_tensor(x))
 
@@ -1438,6 +1504,7 @@ def broadcast_to(x, shape):
     return broadcast(convert_to_tensor(x), shape_of(shape))
 
 
+@ragged.by(ragged.expand_dims)
 def expand_dims(x, axis):
     x = sparse.kept(x)
     given = axis if isinstance(axis, (list, tuple)) else (axis,)
@@ -1447,6 +1514,7 @@ def expand_dims(x, axis):
     return sparse.reshape(x, tuple(1 if i in places else next(rest) for i in builtins.range(total)))
 
 
+@ragged.by(shapes.squeeze)
 def squeeze(x, axis=None):
     x = sparse.kept(x)
     sizes = sizes_of(x)
@@ -1477,6 +1545,7 @@ def swapaxes(x, axis1, axis2):
     return ops.transpose(x, perm=tuple(order))
 
 
+@ragged.by(ragged.flip)
 def flip(x, axis=None):
     x = convert_to_tensor(x)
     return ops.flip(x, axis=axes_of(axis, len(sizes_of(x))))
@@ -1517,6 +1586,7 @@ def roll(x, shift, axis=None):
     return ops.roll(x, shift=shifts, axis=axes)
 
 
+@ragged.by(shaping.tile)
 def tile(x, repeats):
     x = convert_to_tensor(x)
     times = shape_of(repeats)
@@ -1594,6 +1664,7 @@ def _extended(x, axis, pair, mode):
 
 
 # -- joining and splitting -------------------------------------------------------------------------------------------
+@ragged.by(ragged.concatenate)
 def concatenate(xs, axis=0):
     if axis is not None and builtins.all(sparse.is_elements(x) for x in xs):
         return sparse.concatenate(xs, axis)
@@ -1607,6 +1678,7 @@ def append(x1, x2, axis=None):
     return concatenate([x1, x2], axis)
 
 
+@ragged.by(ragged.stack)
 def stack(x, axis=0):
     xs = promoted(*[convert_to_tensor(v) for v in x])
     return ops.stack(*xs, axis=axis_of(axis, len(sizes_of(xs[0])) + 1))
@@ -1644,6 +1716,7 @@ def _split_at(x, places, axis):
     return [cut(x, axis, a, builtins.max(a, b)) for a, b in whole]
 
 
+@ragged.by(shapes.split)
 def split(x, indices_or_sections, axis=0):
     x = convert_to_tensor(x)
     at = axis_of(axis, len(sizes_of(x)))

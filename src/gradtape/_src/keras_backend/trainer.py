@@ -20,8 +20,14 @@ from keras.src.utils.python_utils import pythonify_logs
 from gradtape._src.distribute.context import get_strategy, has_strategy
 from gradtape._src.distribute.input import batches_of_worker
 from gradtape._src.inspect.gradient_tape import GradientTape
-from gradtape._src.keras_backend.core import convert_to_numpy
-from gradtape._src.keras_backend.execution import CompiledSteps, EagerSteps, Step, as_tensor, concatenated
+from gradtape._src.keras_backend.execution import (
+    CompiledSteps,
+    EagerSteps,
+    Step,
+    as_result,
+    as_tensor,
+    concatenated,
+)
 from gradtape._src.keras_backend.process_files import ProcessFiles
 from gradtape._src.keras_backend.replicas import ReplicatedStep
 from gradtape._src.keras_backend.sparse_data import SparseBatches, is_for_host
@@ -308,7 +314,7 @@ class Trainer(base_trainer.Trainer):
         parts: list[Any] = []
         for first, last, data in batches:
             callbacks.on_predict_batch_begin(first)
-            outputs = tree.map_structure(convert_to_numpy, self.predict_function(data))  # type: ignore[misc]
+            outputs = tree.map_structure(as_result, self.predict_function(data))  # type: ignore[misc]
             parts.append(outputs)  # callbacks, in another thread, would gather the parts of other processes again
             callbacks.on_predict_batch_end(last, {"outputs": outputs})
             if self.stop_predicting:
@@ -344,7 +350,7 @@ class Trainer(base_trainer.Trainer):
         return logs if return_dict else self._flatten_metrics_in_order(logs)
 
     def predict_on_batch(self, x: Any) -> Any:
-        return tree.map_structure(convert_to_numpy, self.make_predict_function()([(x,)]))
+        return tree.map_structure(as_result, self.make_predict_function()([(x,)]))
 
     def _callback_list(self, callbacks: Any, batches: Any, verbose: Any, epochs: int, **options: Any) -> Any:
         if isinstance(callbacks, callbacks_module.CallbackList):
