@@ -263,6 +263,48 @@ def test_branches_that_rounding_decides():
     assert tie.gradient_error >= 1
 
 
+OF_COMPLEX_NUMBERS = {
+    "parts": lambda x: tf.reduce_sum(tf.abs(tf.complex(x, x + 1.0)) ** 2),
+    "quotient": lambda x: tf.reduce_sum(tf.abs(tf.complex(x, x + 1.0) / tf.complex(x * x, 1.0 - x))),
+    "no nan": lambda x: tf.reduce_sum(tf.abs(tf.math.divide_no_nan(tf.complex(x, x), tf.complex(x * x, x)))),
+    "power": lambda x: tf.reduce_sum(tf.math.imag(tf.exp(tf.complex(x, 2.0 * x)))),
+    "square": lambda x: tf.reduce_sum(tf.math.real(tf.square(tf.complex(x, 2.0 * x)))),
+    "conjugate": lambda x: tf.reduce_sum(tf.math.imag(tf.math.conj(tf.complex(x, x * x)) * tf.complex(x, -x))),
+    "mean": lambda x: tf.abs(tf.reduce_mean(tf.complex(x, x * x))),
+    "moves": lambda x: tf.reduce_sum(tf.abs(tf.transpose(tf.concat([tf.complex(x, x), tf.complex(x, -x)], 0))[1:])),
+    "pad": lambda x: tf.reduce_sum(tf.abs(tf.pad(tf.complex(x, x), [[1, 1], [0, 0]], constant_values=2.0))),
+    "adjoint": lambda x: tf.reduce_sum(
+        tf.abs(tf.matmul(tf.complex(x, 2.0 * x), tf.complex(x * x, -x), adjoint_b=True)) ** 2
+    ),
+    "adjoint first": lambda x: tf.reduce_sum(
+        tf.math.real(tf.matmul(tf.complex(x, 2.0 * x), tf.complex(x * x, -x), adjoint_a=True)) * x
+    ),
+}
+ESTIMATED_OF_COMPLEX_NUMBERS = {
+    "fft": lambda x: tf.reduce_sum(tf.math.real(tf.signal.fft(tf.complex(x, 2.0 * x))) ** 2),
+    "rfft": lambda x: tf.reduce_sum(tf.abs(tf.signal.rfft(x))),
+    "sqrt": lambda x: tf.reduce_sum(tf.math.real(tf.sqrt(tf.complex(x, x)))),
+    "angle": lambda x: tf.reduce_sum(tf.math.angle(tf.complex(x, 1.0 + x))),
+}
+
+
+@pytest.mark.parametrize("name", [*OF_COMPLEX_NUMBERS, *ESTIMATED_OF_COMPLEX_NUMBERS])
+def test_complex_numbers(name):
+    """Arithmetic of complex numbers is proved; Fourier transforms and other functions are estimated."""
+    f = {**OF_COMPLEX_NUMBERS, **ESTIMATED_OF_COMPLEX_NUMBERS}[name]
+    point = np.random.default_rng(3).normal(size=(4, 4)).astype(np.float32)
+    found = certify(f, point)
+    exact = tf.constant(point.astype(np.float64))
+    with tf.GradientTape() as tape:
+        tape.watch(exact)
+        value = f(exact)
+    gradient = tape.gradient(value, exact).numpy()
+    assert (np.abs(np.asarray(found.gradient, np.float64) - gradient) <= found.gradient_error + 1e-12).all()
+    assert abs(float(found.value) - float(value)) <= float(found.value_error) + 1e-12
+    assert found.digits > 5
+    assert found.proved == (name in OF_COMPLEX_NUMBERS), found.estimated
+
+
 def test_estimates_are_named():
     found = certify(lambda x: tf.reduce_sum(tf.linalg.inv(x)), np.array([[2.0, 1.0], [0.5, 3.0]], "float32"))
     assert not found.proved

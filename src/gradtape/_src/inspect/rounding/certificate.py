@@ -28,8 +28,9 @@ from gradtape._src.core.primitive import Op
 from gradtape._src.core.tape import Record, Recorder
 from gradtape._src.function import modes
 from gradtape._src.inspect.op_names import shown_op
+from gradtape._src.inspect.rounding import complex_numbers  # noqa: F401 - registers rules
 from gradtape._src.inspect.rounding.enclosures import Call, enclose
-from gradtape._src.inspect.rounding.interval import Array, Interval, as_interval, unknown
+from gradtape._src.inspect.rounding.interval import Array, Interval, as_interval, joined, unknown
 from gradtape._src.inspect.tables import Column, Report, Table, columns_with_facts, line_text, plural
 from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.tensor import Tensor
@@ -409,7 +410,7 @@ def _certificate(
     found = dict(zip([id(source) for source in sources], gradients, strict=True))
     for g in gradients:
         if g is not None and not log.tracked.depends(g.uid):  # computed without being logged
-            known[g.uid] = unknown(tuple(g.array.shape))
+            known[g.uid] = unknown(tuple(g.array.shape), g.array.dtype)
     aligned = nest.map_structure(lambda leaf: found.get(id(leaf)), args)
     one = aligned[0] if len(args) == 1 else aligned
 
@@ -449,10 +450,10 @@ def _analysed(index: int, logged: _Logged, known: dict[int, Interval]) -> Certif
     known.update({t.uid: interval for t, interval in zip(logged.outputs, enclosures, strict=True)})
     alone, _ = enclose(call._replace(inputs=points))
     wide, _ = enclose(call._replace(inputs=[_inflated(p) if v else p for p, v in zip(points, varies, strict=True)]))
-    floating = [i for i, output in enumerate(outputs) if output.dtype.kind == "f" or is_half(output.dtype)]
+    floating = [i for i, output in enumerate(outputs) if output.dtype.kind in "fc" or is_half(output.dtype)]
     errors = tuple(enclosures[i].distance(outputs[i]) for i in floating)
     relative = max([_relative(e, outputs[i]) for e, i in zip(errors, floating, strict=True)], default=0.0)
-    before = max([_relative(x.distance(a), a) for x, a in zip(inputs, arrays, strict=True) if a.dtype.kind == "f"],
+    before = max([_relative(x.distance(a), a) for x, a in zip(inputs, arrays, strict=True) if a.dtype.kind in "fc"],
                  default=0.0)  # fmt: skip
     unit = max([_unit(outputs[i]) for i in floating], default=0.0)
     local = max([_relative(alone[i].distance(outputs[i]), outputs[i]) for i in floating], default=0.0)
@@ -488,6 +489,8 @@ def _array(tensor: Any) -> Array:
 def _rounded(array: Array) -> Interval:
     """An interval around a constant that was rounded to this array; one with few digits is exact."""
     point = as_interval(array)
+    if array.dtype.kind == "c":
+        return joined(_rounded(array.real), _rounded(array.imag))
     if array.dtype.kind != "f":
         return point
     mantissa = np.frexp(point.lo)[0] * 2.0**12
@@ -497,6 +500,8 @@ def _rounded(array: Array) -> Interval:
 
 def _inflated(x: Interval) -> Interval:
     """An interval with a relative error in every floating-point element."""
+    if x.is_complex:
+        return joined(*[_inflated(part) for part in x.parts])
     if x.lo.dtype.kind != "f":
         return x
     radius = INFLATION * np.abs(x.lo)
@@ -508,14 +513,14 @@ def _condition(wide: Interval, output: Array) -> float:
     radius = wide.radius
     moves = radius > 4 * np.nextafter(0, 1)
     with float_errors_ignored():
-        factors = np.where(moves, radius / (INFLATION * np.abs(output.astype(np.float64))), 0.0)
+        factors = np.where(moves, radius / (INFLATION * np.abs(output).astype(np.float64)), 0.0)
     return float(np.max(np.where(np.isnan(factors), np.inf, factors), initial=0.0))
 
 
 def _relative(error: Any, value: Array) -> float:
     """The largest error relative to the largest number."""
     worst = float(np.max(error, initial=0.0))
-    size = float(np.max(np.abs(value.astype(np.float64)), initial=0.0))
+    size = float(np.max(np.abs(value).astype(np.float64), initial=0.0))
     if worst == 0:
         return 0.0
     return worst / size if 0 < size < math.inf else math.inf

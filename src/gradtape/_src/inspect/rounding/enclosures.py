@@ -28,6 +28,7 @@ from gradtape._src.inspect.rounding.interval import (
     as_interval,
     choose,
     hull,
+    joined,
     monotone,
     outward,
     unknown,
@@ -60,14 +61,18 @@ class UndecidedError(Exception):
 rules: dict[str, Rule] = {}
 """Functions that enclose the results of a primitive, from the call and the intervals of its operands."""
 
+complex_rules: dict[str, Rule] = {}
+"""The same for calls with complex operands or results: see `complex_numbers.py`."""
+
 
 def enclose(call: Call) -> tuple[Enclosures, bool]:
     """Enclose the exact results, and tell whether that is proved."""
-    if any(array.dtype.kind in "cOSUV" for array in (*call.arrays, *call.outputs)):
+    kinds = {array.dtype.kind for array in (*call.arrays, *call.outputs)}
+    if kinds & set("OSUV"):
         return estimated(call), False
-    if all(array.dtype.kind in "biu" for array in (*call.arrays, *call.outputs)) and _are_points(call):
+    if kinds <= set("biu") and _are_points(call):
         return tuple(map(as_interval, call.outputs)), True
-    rule = rules.get(call.op.name)
+    rule = (complex_rules if "c" in kinds else rules).get(call.op.name)
     if rule is None:
         return estimated(call), False
     try:
@@ -541,8 +546,8 @@ def estimated(call: Call) -> Enclosures:
     except Exception as error:  # a kernel may reject other dtypes, and programs have none
         if is_interrupt(error):
             raise
-        return tuple(unknown(array.shape) for array in call.outputs)
-    relative = max([_relative(x) for x in call.inputs if x.lo.dtype.kind == "f"], default=0.0) + 16 * EPS
+        return tuple(unknown(array.shape, array.dtype) for array in call.outputs)
+    relative = max([_relative(x) for x in call.inputs if x.lo.dtype.kind in "fc"], default=0.0) + 16 * EPS
     return tuple(
         _estimate(value, [probe[i] for probe in moved], relative, output)
         for i, (value, output) in enumerate(zip(found, call.outputs, strict=True))
@@ -550,17 +555,18 @@ def estimated(call: Call) -> Enclosures:
 
 
 def _estimate(value: Array, probes: list[Array], relative: float, output: Array) -> Interval:
-    if output.dtype.kind not in "f" or value.shape != output.shape:
-        return as_interval(output) if output.dtype.kind in "biu" else unknown(output.shape)
+    if output.dtype.kind not in "fc" or value.shape != output.shape:
+        return as_interval(output) if output.dtype.kind in "biu" else unknown(output.shape, output.dtype)
     slope = np.max([np.abs(probe - value) for probe in probes], axis=0) / STEP
     radius = MARGIN * (relative * slope + 16 * EPS * (np.abs(value) + np.max(np.abs(value), initial=0)))
-    return around(value, np.where(np.isnan(radius), np.inf, radius))
+    radius = np.where(np.isnan(radius), np.inf, radius)
+    if output.dtype.kind == "c":
+        return joined(around(np.real(value), radius), around(np.imag(value), radius))
+    return around(value, radius)
 
 
 def _center(x: Interval, array: Array) -> Array:
-    if array.dtype.kind == "c":
-        return array.astype(np.complex128)
-    return x.middle if x.lo.dtype.kind == "f" else array
+    return x.middle if x.lo.dtype.kind in "fc" else array
 
 
 def _relative(x: Interval) -> float:
@@ -572,9 +578,9 @@ def _relative(x: Interval) -> float:
 
 def _probed(x: Array, probe: int) -> Array:
     """A nearby point."""
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         return x
-    signs = np.random.default_rng(probe).choice([-1.0, 1.0], x.shape)
+    signs = np.random.default_rng(probe).choice([-1.0, 1.0] if x.dtype.kind == "f" else [1, 1j, -1, -1j], x.shape)
     return x + STEP * signs * np.maximum(np.abs(x), np.max(np.abs(x), initial=0) * 2.0**-10)
 
 

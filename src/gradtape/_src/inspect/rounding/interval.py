@@ -24,7 +24,8 @@ Array = np.ndarray
 
 
 class Interval:
-    """Lower and upper ends of each element; those of integers and booleans have the dtype of the elements.
+    """Lower and upper ends of each element; those of integers and booleans have the dtype of the elements, and those of
+    complex numbers are complex: their real and their imaginary parts are ends of the parts.
 
     `pool` is the interval that the elements come from, if an op only moved or selected them: two elements of one pool
     can be recognised as the same.
@@ -53,6 +54,16 @@ class Interval:
         return int(self.lo.size)
 
     @property
+    def is_complex(self) -> bool:
+        """Whether it encloses complex numbers."""
+        return self.lo.dtype.kind == "c"
+
+    @property
+    def parts(self) -> tuple[Interval, Interval]:
+        """The intervals of the real and of the imaginary part."""
+        return Interval(self.lo.real, self.hi.real), Interval(self.lo.imag, self.hi.imag)
+
+    @property
     def magnitude(self) -> Array:
         """The largest absolute value of each element."""
         return np.maximum(np.abs(self.lo), np.abs(self.hi))
@@ -60,12 +71,16 @@ class Interval:
     @property
     def middle(self) -> Array:
         """The midpoint; 0 if an end is infinite."""
+        if self.is_complex:
+            return _joined(*[part.middle for part in self.parts])
         middle = self.lo + 0.5 * (self.hi - self.lo)
         return np.where(np.isfinite(middle), middle, 0.0)
 
     @property
     def radius(self) -> Array:
         """The distance of the ends from the midpoint, rounded up."""
+        if self.is_complex:
+            return _up(_up(np.hypot(*[part.radius for part in self.parts])))
         middle = self.middle
         return _up(np.maximum(self.hi - middle, middle - self.lo))
 
@@ -91,6 +106,10 @@ class Interval:
 
     def distance(self, value: Array) -> Array:
         """The largest possible error of a computed value, rounded up; infinite if it is unknown."""
+        if self.is_complex:
+            parts = zip(self.parts, (np.real(value), np.imag(value)), strict=True)
+            far = np.hypot(*[part.distance(number) for part, number in parts])
+            return np.where(far == 0, 0.0, _up(_up(far)))
         value = np.asarray(value, np.float64)
         far = np.maximum(np.abs(value - self.lo), np.abs(value - self.hi))
         same = (self.lo == value) & (self.hi == value)  # including infinities
@@ -146,7 +165,21 @@ def as_interval(value: Any) -> Interval:
     array = np.asarray(value)
     if array.dtype.kind == "f" or is_half(array.dtype):
         array = array.astype(np.float64)
+    elif array.dtype.kind == "c":
+        array = array.astype(np.complex128)
     return Interval(array, array)
+
+
+def joined(real: Interval, imaginary: Interval) -> Interval:
+    """The complex interval with these parts."""
+    return Interval(_joined(real.lo, imaginary.lo), _joined(real.hi, imaginary.hi))
+
+
+def _joined(real: Array, imaginary: Array) -> Array:
+    """Complex numbers with these parts; a sum would turn infinite parts into NaN."""
+    found = np.empty(np.broadcast_shapes(np.shape(real), np.shape(imaginary)), np.complex128)
+    found.real, found.imag = real, imaginary
+    return found
 
 
 def outward(lo: Any, hi: Any, ulps: float = 1.0) -> Interval:
@@ -174,9 +207,10 @@ def choose(condition: Interval, x: Interval, y: Interval) -> Interval:
     return Interval(lo, hi)
 
 
-def unknown(shape: tuple[int, ...]) -> Interval:
-    """The interval of all numbers."""
-    return Interval(np.full(shape, -np.inf), np.full(shape, np.inf))
+def unknown(shape: tuple[int, ...], dtype: Any = np.float64) -> Interval:
+    """The interval of all numbers, of all complex ones for a complex dtype."""
+    found = Interval(np.full(shape, -np.inf), np.full(shape, np.inf))
+    return joined(found, found) if np.dtype(dtype).kind == "c" else found
 
 
 def monotone(
