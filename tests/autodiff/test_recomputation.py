@@ -20,7 +20,7 @@ from gradtape._src.arrays.lazy.programs import forget_programs
 from gradtape._src.autodiff import host_values
 from gradtape._src.devices import get_graph_mode, is_jax_array
 from gradtape._src.graph import tiers
-from gradtape._src.graph.recomputation import traces
+from gradtape._src.graph.recomputation import plan, traces
 from gradtape._src.graph.recomputation.min_cut import Network
 from gradtape._src.graph.recomputation.plan import Plan, Program
 from gradtape._src.graph.rewrites import losses, sources
@@ -106,6 +106,44 @@ def test_the_peak_is_really_lower(on_numpy):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[0] < 1_100_000 < peaks[1] / 2
+
+
+def test_segments_that_hold_the_most_are_divided_if_no_plan_fits(monkeypatch):
+    """The last one is needed as soon as the backward pass begins, when all others are saved."""
+    weights = [
+        tuple([tf.Variable(np.full(s, 0.125, "f")) for s in ((32, 256), (256, 32), (32, 32))]) for _ in range(12)
+    ]
+    x = tf.random.stateless_normal((64, 32), seed=(1, 2))
+
+    def loss():
+        h = x
+        for up, down, square in weights:
+            z = h
+            for _ in range(4):
+                z = tf.tanh(z @ square)
+            h = h + z
+            h = h + tf.tanh(h @ up) @ down
+        return tf.reduce_sum(h * h)
+
+    def found(**options):
+        tapes = []
+
+        @tf.function(jit_compile=False)
+        def gradients():
+            with tf.GradientTape(**options) as tape:
+                y = loss()
+            tapes.append(tape)
+            return tape.gradient(y, weights)
+
+        return tf.nest.flatten(gradients()), tapes[0].memory_report()
+
+    expected, _ = found()
+    got, report = found(memory_limit=1)
+    assert all(np.array_equal(a, b) for a, b in zip(got, expected, strict=True))
+    monkeypatch.setattr(plan, "_REFINEMENTS", 0)
+    _, undivided = found(memory_limit=1)
+    assert report.plans[0].peak < undivided.plans[0].peak
+    assert report.plans[0].saved < undivided.plans[0].saved
 
 
 def test_barriers_keep_xla_from_merging():

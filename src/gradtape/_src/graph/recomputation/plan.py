@@ -11,6 +11,7 @@ plan that fits is taken.
 from __future__ import annotations
 
 import bisect
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -28,6 +29,10 @@ LEVELS = (CHEAP, REDUCTION, PRODUCT)
 
 COUNTS = (4, 8, 16, 32, 64, 128)
 """Into how many segments a forward pass is divided, to compare the plans."""
+
+
+_REFINEMENTS = 8
+"""How often a segment is divided if no plan fits."""
 
 
 class Block(NamedTuple):
@@ -114,6 +119,7 @@ class Program:
         prices: Mapping[int, int] = {},
     ) -> None:
         self._prices = prices
+        self._choices: dict[tuple[int, int], list[Choice]] = {}
         self.steps, self.boundary, self.sizes = list(steps), boundary, sizes
         self.maker = {out: i for i, step in enumerate(self.steps) for out in step.outputs}
         self.root: dict[int, int] = {}
@@ -172,8 +178,9 @@ class Program:
         return sum(self.sizes.get(root, 0) for root in self.crossing)
 
     # -- segments ------------------------------------------------------------------------------------------------------
-    def segments(self, count: int) -> list[tuple[int, int]]:
-        """The forward pass in about so many parts that save the same, which end where few bytes are live."""
+    @functools.cached_property
+    def _amounts(self) -> tuple[np.ndarray, np.ndarray]:
+        """By step of the forward pass, the bytes that are saved up to it, and those that are live in this pass."""
         own = np.zeros(self.boundary + 1, np.int64)
         live = np.zeros(self.boundary + 2, np.int64)
         for root, end in self.last_forward.items():
@@ -182,7 +189,11 @@ class Program:
                 live[made] += self.sizes.get(root, 0)
                 live[end] -= self.sizes.get(root, 0)
                 own[made] += self.sizes.get(root, 0) if root in self.crossing else 0
-        total, live = np.cumsum(own), np.cumsum(live)
+        return np.cumsum(own), np.cumsum(live)
+
+    def segments(self, count: int) -> list[tuple[int, int]]:
+        """The forward pass in about so many parts that save the same, which end where few bytes are live."""
+        total, live = self._amounts
         share = max(int(total[-1]) // count, 1)
         found, start, before = [], 0, 0
         while start < self.boundary:
@@ -197,8 +208,33 @@ class Program:
             start, before = place + 1, int(total[place])
         return found
 
+    def _halves(self, start: int, end: int) -> list[tuple[int, int]]:
+        """A segment in two parts, which save about the same; the first ends where few bytes are live."""
+        total, live = self._amounts
+        before = int(total[start - 1]) if start else 0
+        saved = int(total[end - 1]) - before
+        places = [i for i in range(start, end - 1) if saved <= 4 * (int(total[i]) - before) <= 3 * saved]
+        if not places:
+            return [(start, end)]
+        place = min(places, key=lambda i: (live[i], -i))
+        return [(start, place + 1), (place + 1, end)]
+
+    def _held_by(self, plan: Plan, top: int, start: int, end: int) -> int:
+        """The bytes at a step of the backward pass of values that a segment has computed, perhaps again."""
+        from_step = {self.root.get(v, v): unit.place for unit in plan.units for v in unit.replaced}
+        return sum(
+            self.sizes.get(root, 0)
+            for root in self.crossing
+            if start <= self.maker[root] < end and from_step.get(root, 0) <= top <= self.last[root]
+        )
+
     def choices(self, start: int, end: int) -> list[Choice]:
         """The ways to treat a segment; the first one saves everything."""
+        if (start, end) not in self._choices:
+            self._choices[start, end] = self._choices_of(start, end)
+        return self._choices[start, end]
+
+    def _choices_of(self, start: int, end: int) -> list[Choice]:
         found = [Choice(None, (), 0.0)]
         own = {
             root: values
@@ -347,16 +383,39 @@ class Program:
         best = Plan(limit, unlimited, unlimited, saved=self.saved)
         if unlimited <= limit or not (self.crossing or self._block_choices()):
             return best
+        parts: list[tuple[int, int]] = []
+        top = 0
         for count in COUNTS:
             if count > max(4, len(self.crossing)):
                 break
-            found = self._greedy(self.segments(count), limit)
+            segments = self.segments(count)
+            found, place = self._greedy(segments, limit)
             if rank(found) < rank(best):
-                best = found
+                best, parts, top = found, segments, place
+        return best if best.peak <= limit else self._refined(best, parts, top, limit)
+
+    def _refined(self, best: Plan, parts: list[tuple[int, int]], top: int, limit: int) -> Plan:
+        """Divide the segments that hold the most bytes at the peak, while that lowers it: such as the last one, which
+        the backward pass reaches when all others are saved.
+        """
+        for _ in range(_REFINEMENTS):
+            largest = sorted(parts, key=lambda part: -self._held_by(best, top, *part))[:2]
+            tried = []
+            for part in largest:
+                i = parts.index(part)
+                segments = [*parts[:i], *self._halves(*part), *parts[i + 1 :]]
+                if len(segments) > len(parts):
+                    tried.append((*self._greedy(segments, limit), segments))
+            lower = min(tried, key=lambda each: rank(each[0]), default=None)
+            if lower is None or rank(lower[0]) >= rank(best):
+                break
+            best, top, parts = lower
+            if best.peak <= limit:
+                break
         return best
 
-    def _greedy(self, segments: Sequence[tuple[int, int]], limit: int) -> Plan:
-        """Raise the level of one segment after the other."""
+    def _greedy(self, segments: Sequence[tuple[int, int]], limit: int) -> tuple[Plan, int]:
+        """Raise the level of one segment after the other; also return the step at the peak."""
         choices = [*[self.choices(start, end) for start, end in segments], *self._block_choices()]
         chosen = [0] * len(choices)
         profile = self.profile.copy()
@@ -384,7 +443,7 @@ class Program:
         saved = sum(self.sizes.get(root, 0) for root in kept)
         unlimited = int(self.profile.max(initial=0))
         rows = {choice.rows[0]: choice.rows[1] for choice in found if choice.rows is not None and choice.seconds}
-        return Plan(limit, unlimited, peak, sum(c.seconds for c in found), units, rows, saved)
+        return Plan(limit, unlimited, peak, sum(c.seconds for c in found), units, rows, saved), int(profile.argmax())
 
 
 def rank(plan: Plan) -> tuple[float, float]:
