@@ -69,6 +69,23 @@ def test_a_name_that_the_cell_does_not_define_is_named(shell: Shell, magic: str)
         shell.magics[magic]("los w", "loss = w * 2.0")
 
 
+def test_the_picture_has_the_names_of_the_notebook(shell: Shell):
+    shell.user_ns.update(points=tf.ones([2, 2]), w=tf.Variable([[1.0], [2.0]]))
+    page = shell.magics["tape"]("loss w", "loss = tf.reduce_sum(points @ w)")
+    assert "points" in page.html
+
+
+def test_a_line_in_an_earlier_cell(monkeypatch: pytest.MonkeyPatch):
+    space: dict[str, Any] = {"tf": tf, "In": ["", "x = tf.Variable(2.0)", "x = x + 1.0"]}
+    for cell in space["In"]:
+        exec(compile(cell, "<cell>", "exec"), space)
+    code = "with tf.GradientTape() as tape:\n    y = x * x\nwhy = tape.explain(y, x)"
+    exec(compile(code, "<last cell>", "exec"), space)
+    assert space["why"].reason.name == "REPLACED_BY_TENSOR"
+    assert "until cell [2], line 1 bound the name" in str(space["why"])
+    assert "line: cell [2], line 1  x = x + 1.0" in str(space["why"])
+
+
 def test_a_cell_that_fails_leaves_the_old_tape(shell: Shell):
     shell.user_ns["tape"] = "old"
     assert shell.magics["tape"]("", "1 / 0") is None
@@ -140,6 +157,55 @@ def test_functions_and_datasets_have_a_table():
     assert "[&#x27;labels&#x27;][1]" in nested
     assert "(2, 3)" in nested
     assert repr(f).endswith("traced 1 time>")
+
+
+def test_strings_are_shown_as_strings():
+    page = tf.constant(["hello", "<b>"])._repr_html_()
+    assert "string" in page
+    assert "object" not in page
+    assert "&#x27;hello&#x27;" in page
+    assert "<b>" not in page
+    assert "&#x27;a&#x27;" in tf.constant("a")._repr_html_()
+
+
+def test_ragged_and_sparse_tensors_have_a_table():
+    ragged = tf.ragged.constant([[1.0, 2.5], [], list(range(40))])._repr_html_()
+    assert "shape (3, None) · float32" in ragged
+    assert "2.5" in ragged
+    assert "…" in ragged
+    assert "[b&#x27;" not in tf.ragged.constant([["a"], []])._repr_html_()
+    sparse = tf.sparse.from_dense([[0.0, 1.5], [0.0, 0.0]])._repr_html_()
+    assert "1 of 4 elements" in sparse
+    assert "<code>[0, 1]</code>" in sparse
+    table = tf.Variable(tf.ones([1000, 2]))
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.gather(table, [3, 5]))
+    slices = tape.gradient(loss, table)
+    assert "2 slices of 1,000 rows · slices of shape (2,) · float32" in slices._repr_html_()
+
+
+def test_symbolic_values_have_no_table():
+    seen: list[Any] = []
+
+    @tf.function
+    def f(x: Any) -> Any:
+        slices = tf.IndexedSlices(x, tf.constant([1]), tf.constant([4, 2]))
+        seen.extend([slices._repr_html_(), tf.sparse.from_dense(x)._repr_html_()])
+        seen.append(tf.RaggedTensor.from_row_splits(x[0], [0, 1, 2])._repr_html_())
+        return x
+
+    f(tf.ones([1, 2]))
+    assert seen == [None, None, None]
+
+
+def test_a_live_view_is_a_page(tmp_path: Any):
+    view = tf.debugging.LiveView(tmp_path / "live.html")
+    w = tf.Variable([1.0, 2.0], name="w")
+    view.step(0.5, [tf.constant([1.0, 0.0])], [w])
+    assert repr(view).endswith("live.html': 1 steps>")
+    assert view._repr_html_().startswith("<iframe srcdoc=")
+    assert "w" in view._repr_html_()
+    assert not (tmp_path / "other.html").exists()
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------

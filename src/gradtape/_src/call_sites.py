@@ -95,7 +95,9 @@ def shown_line(where: Line | None) -> str:
 
 
 def _cell_of(file: str) -> str | None:
-    """The number of the cell that IPython compiled with this file name; None for other files."""
+    """The number of the cell that IPython compiled with this file name, or that is called `In[4]`; None for files."""
+    if file.startswith("In[") and file.endswith("]"):
+        return file[3:-1]
     notebook = sys.modules.get("IPython")
     shell = None if notebook is None else notebook.get_ipython()
     name = getattr(getattr(shell, "compile", None), "format_code_name", None)

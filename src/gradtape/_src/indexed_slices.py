@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradtape._src import nest
 from gradtape._src.conversion import convert
 from gradtape._src.dtypes import DType
@@ -55,6 +57,21 @@ class IndexedSlices:
     @property
     def device(self) -> str:
         return str(self._values.device)
+
+    def _facts(self) -> list[str]:
+        """The number of slices, of all rows, and what a slice is."""
+        values = convert(self._values)
+        count, rows = values.shape[0], self.shape[0] if self._dense_shape is not None else None
+        total = "" if rows is None else f" of {rows:,} rows"
+        return [f"{count:,} slices{total}", f"slices of shape {tuple(values.shape[1:])}", values.dtype.name]
+
+    def _repr_html_(self) -> str | None:
+        values, indices = (convert(part).array for part in (self._values, self._indices))
+        if not (type(values) is np.ndarray and type(indices) is np.ndarray):
+            return None
+        from gradtape._src.notebook import sparse_card
+
+        return sparse_card("tf.IndexedSlices", indices, values, self._facts())
 
     def __neg__(self) -> IndexedSlices:
         return IndexedSlices(-self._values, self._indices, self._dense_shape)

@@ -29,7 +29,8 @@ def tape_cell(shell: Any, line: str, cell: str) -> Any:
     if tape is None:
         return None
     target, *sources = (_found(shell, name) for name in names) if names else (None,)
-    return tape.show(target=target, sources=dict(zip(names[1:], sources, strict=True)) or None)
+    named = dict(zip(names[1:], sources, strict=True)) or None
+    return eval(_SHOW, shell.user_ns, {"_show": tape.show, "_target": target, "_sources": named})
 
 
 def explain_cell(shell: Any, line: str, cell: str) -> Any:
@@ -47,6 +48,8 @@ def explain_cell(shell: Any, line: str, cell: str) -> Any:
 
 _EXPLAIN = compile("_explain(_target, _sources)", "<%%explain>", "eval")
 """Called as a line of the notebook, in whose variables explain looks for the names of values."""
+
+_SHOW = compile("_show(target=_target, sources=_sources)", "<%%tape>", "eval")
 
 
 def _recorded(shell: Any, cell: str, watched: list[str]) -> GradientTape | None:

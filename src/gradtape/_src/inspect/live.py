@@ -94,6 +94,14 @@ class LiveView:
         """Write the page for the last time."""
         self.write(running=False)
 
+    def __repr__(self) -> str:
+        return f"<LiveView {str(self.path)!r}: {self.steps} steps>"
+
+    def _repr_html_(self) -> str:
+        """The page as it is now; in a notebook, display it in the loop or after it."""
+        style = 'width="100%" height="520" style="border:1px solid #8884;border-radius:8px" title="live view"'
+        return f'<iframe srcdoc="{html.escape(self._page(running=False))}" {style}></iframe>'
+
     def __enter__(self) -> LiveView:
         return self
 

@@ -137,6 +137,8 @@ def _trees(frame: FrameType) -> list[tuple[str, ast.AST]]:
                 tree = node
     cells = frame.f_globals.get("In")
     if isinstance(cells, list) and all(isinstance(cell, str) for cell in cells):
+        for i, cell in enumerate(cells):
+            linecache.cache[f"In[{i}]"] = (len(cell), None, cell.splitlines(keepends=True), f"In[{i}]")
         return [(f"In[{i}]", _parsed(cell)) for i, cell in enumerate(cells)] + [(file, tree)]
     return [(file, tree)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -124,6 +125,15 @@ class SparseTensor:
 
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self.indices!s}, values={self.values!s}, dense_shape={self.dense_shape!s})"
+
+    def _repr_html_(self) -> str | None:
+        if not (is_known(self.values) and is_known(self.indices) and is_known(self.dense_shape)):
+            return None
+        from gradtape._src.notebook import sparse_card
+
+        values, shape = self.values.numpy(), tuple(self.shape.as_list())
+        facts = [f"shape {shape}", self.dtype.name, f"{len(values):,} of {math.prod(shape):,} elements"]
+        return sparse_card("tf.SparseTensor", self.indices.numpy(), values, facts)
 
 
 def _unpickled(indices: Tensor, values: Tensor, dense_shape: Tensor) -> SparseTensor:

@@ -590,6 +590,15 @@ class RaggedTensor:
             return f"tf.RaggedTensor(values={self._values}, row_splits={self.row_splits})"
         return f"<tf.RaggedTensor {_text(self.numpy())}>"
 
+    def _repr_html_(self) -> str | None:
+        if not is_known(self.flat_values):
+            return None
+        from gradtape._src.notebook import ragged_card
+
+        rows = [list(row) for row in self.numpy()]
+        facts = [f"shape {tuple(self.shape.as_list())}", self.dtype.name]
+        return ragged_card("tf.RaggedTensor", rows, facts)
+
     def __reduce__(self) -> tuple[Any, ...]:
         found = self._partitions
         return _unpickled, (self.flat_values, [(p.splits, p.uniform) for p in found])
