@@ -205,7 +205,8 @@ def test_a_live_view_is_a_page(tmp_path: Any):
     assert repr(view).endswith("live.html': 1 steps>")
     assert view._repr_html_().startswith("<iframe srcdoc=")
     assert "w" in view._repr_html_()
-    assert not (tmp_path / "other.html").exists()
+    assert "step 1:" in view._repr_html_()
+    assert "refresh" not in view._repr_html_()  # the page in the notebook does not reload itself
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class LiveView:
     def write(self, running: bool = True) -> None:
         """Write the page now; it reloads itself during training."""
         self._written = time.monotonic()
-        text = self._page(running).encode("utf-8")
+        text = self._page("" if running else ", finished", reload=running).encode("utf-8")
         atomic.write(str(self.path), lambda file: file.write(text), durable=False)
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class LiveView:
     def _repr_html_(self) -> str:
         """The page as it is now; in a notebook, display it in the loop or after it."""
         style = 'width="100%" height="520" style="border:1px solid #8884;border-radius:8px" title="live view"'
-        return f'<iframe srcdoc="{html.escape(self._page(running=False))}" {style}></iframe>'
+        return f'<iframe srcdoc="{html.escape(self._page())}" {style}></iframe>'
 
     def __enter__(self) -> LiveView:
         return self
@@ -127,13 +127,13 @@ class LiveView:
             self._curves = {name: curve[1::2] for name, curve in self._curves.items()}
 
     # -- the page ----------------------------------------------------------------------------------------------------
-    def _page(self, running: bool) -> str:
+    def _page(self, state: str = "", reload: bool = False) -> str:
         rows = "".join(self._row(name, curve) for name, curve in self._curves.items())
-        state = f"step {self.steps:,}" + ("" if running else ", finished")
+        state = f"step {self.steps:,}{state}"
         loss = f"{self.losses[-1]:.4g}" if self.losses else "-"
-        reload = f'<meta http-equiv="refresh" content="{max(1, round(self.seconds))}">' if running else ""
+        refresh = f'<meta http-equiv="refresh" content="{max(1, round(self.seconds))}">' if reload else ""
         return (
-            f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_VIEWPORT}{reload}'
+            f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_VIEWPORT}{refresh}'
             f"<title>{state}: loss {loss}</title><style>{_STYLE}</style></head><body><h1>{state}</h1>"
             f"<p>loss <strong>{loss}</strong> {_curve(self.losses, 420, 70)}</p><div><table><thead><tr>"
             "<th>variable</th><th>gradient norm</th><th></th><th>update / weight</th><th></th><th>dead units</th></tr>"
