@@ -310,3 +310,29 @@ def test_names_of_keras_that_libraries_use():
             return size
 
     assert Layer().build(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "public"),
+    [
+        ("keras.layers", "Dense", "layers.Dense"),
+        ("keras.layers", "Layer", "layers.Layer"),
+        ("keras.layers.core", "Dense", "layers.Dense"),
+        ("keras.layers.recurrent", "LSTM", "layers.LSTM"),
+        ("keras.layers.convolutional", "Conv2D", "layers.Conv2D"),
+        ("keras.engine.base_layer", "Layer", "layers.Layer"),
+        ("keras.engine.input_spec", "InputSpec", "layers.InputSpec"),
+        ("keras.engine.training", "Model", "Model"),
+        ("keras.optimizers", "Adam", "optimizers.Adam"),
+        ("keras.optimizer_v2.adam", "Adam", "optimizers.Adam"),
+        ("keras.optimizer_v2.learning_rate_schedule", "ExponentialDecay", "optimizers.schedules.ExponentialDecay"),
+        ("keras.models", "Sequential", "models.Sequential"),
+        ("keras.utils.np_utils", "to_categorical", "utils.to_categorical"),
+        ("keras.utils.vis_utils", "plot_model", "utils.plot_model"),
+    ],
+)
+def test_classes_of_keras_are_found_where_programs_import_them(path, name, public):
+    found = tf.keras
+    for part in public.split("."):
+        found = getattr(found, part)
+    assert getattr(tensorflow_python.find(path), name) is found

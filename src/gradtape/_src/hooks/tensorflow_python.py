@@ -197,7 +197,22 @@ TABLE: dict[str, str] = {
     "keras": "tf.keras",
     "keras.backend": "get_graph=tf.compat.v1.get_default_graph tf.keras.backend",
     "keras.engine.data_adapter": f"{_own('expand_1d')} tf.keras.utils",
+    **{f"keras.engine.{part}": "tf.keras.layers" for part in ("base_layer", "input_spec")},
+    **{f"keras.engine.{part}": "tf.keras" for part in ("sequential", "training")},
+    **{
+        f"keras.layers.{part}": "tf.keras.layers"
+        for part in (
+            *("advanced_activations", "convolutional", "core", "embeddings", "merge", "normalization", "pooling"),
+            *("recurrent", "recurrent_v2", "wrappers"),
+        )
+    },
+    **{
+        f"keras.optimizer_v2.{part}": "tf.keras.optimizers tf.keras.optimizers.schedules"
+        for part in ("adadelta", "adagrad", "adam", "adamax", "learning_rate_schedule", "nadam", "rmsprop")
+    },
+    "keras.optimizer_v2.gradient_descent": "tf.keras.optimizers",
     "keras.utils": "tf.keras.utils",
+    **{f"keras.utils.{part}": "tf.keras.utils" for part in ("generic_utils", "np_utils", "vis_utils")},
     "keras.utils.conv_utils": _CONV_UTILS,
     "lib.io.file_io": _FILES,
     "lib.io.tf_record": "tf.io",
@@ -355,7 +370,8 @@ class _Private(ModuleType):
 
 def _member(path: str, name: str) -> Any:
     """What a private module has under this name; None if gradtape has nothing of this kind."""
-    rows = [row.partition("=") for row in TABLE.get(path, "tf" if not path else "").split()]
+    spaces_of = TABLE.get(path, f"tf.{path}" if path.startswith("keras.") else "" if path else "tf")
+    rows = [row.partition("=") for row in spaces_of.split()]
     named = [public for own, renamed, public in rows if renamed and own == name]
     exported = private_names.public_name(path, name)
     for public in (*named, *([exported] if exported else ())):
