@@ -131,7 +131,7 @@ class SparseTensor:
             return None
         from gradtape._src.notebook import sparse_card
 
-        values, shape = self.values.numpy(), tuple(self.shape.as_list())
+        values, shape = self.values.numpy(), tuple(self.dense_shape.numpy().tolist())
         facts = [f"shape {shape}", self.dtype.name, f"{len(values):,} of {math.prod(shape):,} elements"]
         return sparse_card("tf.SparseTensor", self.indices.numpy(), values, facts)
 
