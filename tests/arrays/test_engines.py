@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from op_table import ROWS, Row, Sample, batch_row
 
 import gradtape as tf
-from gradtape._src.arrays import batched, numpy_namespace
+from gradtape._src.arrays import batched, lazy as lazy_arrays, numpy_namespace
 from gradtape._src.arrays.batched import Batched
 from gradtape._src.arrays.xla import xla_namespace
 from gradtape._src.conversion import wrap
@@ -298,3 +298,40 @@ def test_jacobians():
             assert all(isinstance(t.array, jax.Array) for t in found)
             ours = [np.asarray(t.array) for t in found]
     _same(ours, [t.array for t in found])
+
+
+# -- strings, which only the host has ----------------------------------------------------------------------------------
+WORDS, TABLE = np.array(["a", "b", "c", "d"], object), np.array([["a", "b"], ["c", "d"]], object)
+BESIDE_STRINGS = {
+    "gather": lambda at: tf.gather(WORDS, at([2, 0])),
+    "gather, axis": lambda at: tf.gather(TABLE, at([1]), axis=1),
+    "gather, batch": lambda at: tf.gather(TABLE, at([[1], [0]]), batch_dims=1),
+    "gather_nd": lambda at: tf.gather_nd(TABLE, at([[0, 1], [1, 0]])),
+    "where": lambda at: tf.where(at([True, False, True, False]), WORDS, "x"),
+    "where, of numbers": lambda at: tf.where(at([1, 2]) > 1, "a", "b"),
+    "boolean_mask": lambda at: tf.boolean_mask(WORDS, at([True, False, True, False])),
+    "index": lambda at: tf.constant(WORDS)[at(1)],
+    "slice": lambda at: tf.constant(WORDS)[at(1) : at(3)],
+    "tensor_scatter_nd_update": lambda at: tf.tensor_scatter_nd_update(WORDS, at([[1]]), ["z"]),
+    "scatter_nd": lambda at: tf.scatter_nd(at([[1]]), tf.constant(["z"]), [3]),
+    "dynamic_partition": lambda at: tf.dynamic_partition(WORDS, tf.cast(at([0, 1, 0, 1]), tf.int32), 2),
+    "one_hot": lambda at: tf.one_hot(at([0, 2]), 3, on_value="y", off_value="n", dtype=tf.string),
+    "repeat": lambda at: tf.repeat(WORDS, at([1, 2, 0, 1])),
+    "reshape": lambda at: tf.reshape(WORDS, at([2, 2])),
+    "unsorted_segment_join": lambda at: tf.strings.unsorted_segment_join(WORDS, at([0, 1, 0, 1]), 2),
+    "sparse": lambda at: tf.sparse.to_dense(tf.SparseTensor(tf.cast(at([[0], [2]]), tf.int64), ["a", "b"], [3])),
+    "lookup": lambda at: tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(tf.cast(at([1, 2]), tf.int64), tf.constant(["u", "v"])), "w"
+    )[tf.cast(at([2, 3]), tf.int64)],
+}
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", BESIDE_STRINGS)
+def test_ops_on_strings_move_other_inputs_to_the_host(name, lazy):
+    def on_xla(values: Any) -> Tensor:
+        array = jnp.asarray(values)
+        return wrap(lazy_arrays.placed(array, jax.devices()[0]) if lazy else array)
+
+    found, expected = (tf.nest.flatten(BESIDE_STRINGS[name](at)) for at in (on_xla, tf.constant))
+    assert [np.asarray(t).tolist() for t in found] == [np.asarray(t).tolist() for t in expected]

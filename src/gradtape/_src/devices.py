@@ -579,6 +579,14 @@ def colocate(op: Op, tensors: Any) -> Any:
     return tensors if all(new is old for new, old in zip(together, tensors, strict=True)) else together
 
 
+def beside_strings(tensors: Any) -> Any:
+    """Move the inputs of an op to the host if one of them consists of strings, which no other device has."""
+    if not any(_bare(t.array).dtype.kind == "O" for t in tensors):
+        return tensors
+    together = [move(t, None) for t in tensors]
+    return tensors if all(new is old for new, old in zip(together, tensors, strict=True)) else together
+
+
 def on_same_devices(arrays: list[Any]) -> list[Any]:
     """Move the inputs of a program to one set of devices: that of the first array on several, or one device.
 

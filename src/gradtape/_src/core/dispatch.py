@@ -38,7 +38,7 @@ from gradtape._src.core import observe, tape as stack
 from gradtape._src.core.composites import NotDenseError, call_on_composites
 from gradtape._src.core.primitive import Op, Rule, registry
 from gradtape._src.core.tape import use_recorders
-from gradtape._src.devices import colocate, placement
+from gradtape._src.devices import beside_strings, colocate, placement
 from gradtape._src.dtypes import as_dtype, dtype_of
 from gradtape._src.tensor import CONSTANT, Tensor, uids
 
@@ -155,6 +155,9 @@ def run(op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any], rewriting: bool
     except UnknownDimensionError as error:
         value = _in_graph(op, arrays, attrs, error)
     except _RAW as error:
+        on_host = beside_strings(inputs)
+        if on_host is not inputs:
+            return run(op, on_host, attrs)
         raise _explained(op, arrays, error) from None
     outputs: Any
     if type(value) is tuple:

@@ -16,6 +16,7 @@ from gradtape._src.arrays.graph_ops import in_graph
 from gradtape._src.arrays.symbolic import allows_dynamic_shapes, arange, as_value, filled, is_known, unknown_shape
 from gradtape._src.conversion import array_from, convert, holds_tensor, is_library, operand, wrap
 from gradtape._src.core.composites import dispatched
+from gradtape._src.devices import move
 from gradtape._src.dtypes import DType, as_dtype, float32, int64
 from gradtape._src.literals import cannot_convert
 from gradtape._src.ops import array, math
@@ -335,6 +336,8 @@ def one_hot(
     given = on_value if on_value is not None else off_value
     kind = as_dtype(dtype) if dtype is not None else float32 if given is None else convert(given).dtype
     on, off = (_hot_value(1, "on", on_value, kind), _hot_value(0, "off", off_value, kind))
+    if on.dtype.kind == "O":
+        places = move(places, None)  # strings are on the host
     size, at, rank = integer(depth, "OneHot", fixed=True), as_int(axis, "axis", -1), len(places.array.shape)
     if size < 0:
         raise errors.invalid_argument(f"depth must be non-negative, got: {size}", "OneHot")
