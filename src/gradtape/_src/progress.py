@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 import time
@@ -120,11 +121,10 @@ class Progress:
             self._stream.write(f"\r\033[K{line}")
             self._stream.flush()
             return
-        from IPython.display import display
-
         data = {"text/plain": line}
         if self._display is None:
-            self._display = display(data, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+            show = importlib.import_module("IPython.display").display  # it has types in some versions of IPython only
+            self._display = show(data, raw=True, display_id=True)
         else:
             self._display.update(data, raw=True)
 
