@@ -25,10 +25,6 @@ REASONS = [
     (r"tf\.distribute\.", "for clusters of TensorFlow servers, which gradtape does not have"),
     (r"tf\.(TensorArraySpec|OptionalSpec)$",
      "functions do not accept such values: use tf.TensorSpec for their tensors"),
-    (r"tf\.data\.experimental\.(SqlDataset|make_batched_features_dataset)$",
-     "use tf.data.Dataset.from_generator with a reader"),
-    (r"tf\.data\.experimental\.parse_example_dataset$", "use dataset.map with tf.io.parse_example"),
-    (r"tf\.data\.experimental\.(Reducer|group_by_reducer)$", "use dataset.group_by_window and dataset.reduce"),
     (r"tf\.data\.(IteratorSpec|experimental\.(service|DatasetInitializer|distributed_save|\w+_variant|get_model_proto|"
      r"\w*table_from_dataset|make_saveable_from_iterator|at|pad_to_cardinality))$",
      "internals of TensorFlow's runtime"),
@@ -61,7 +57,7 @@ REASONS = [
     (r"jxl|decode_|encode_", "a file format that gradtape does not read: convert the file, or use Pillow"),
     (r"bounding_box|proposals|non_max_suppression|glimpse", "detection tooling without a derivative"),
     (r"tf\.nn\.fixed_unigram_candidate_sampler$", "use tf.random.fixed_unigram_candidate_sampler"),
-    (r"candidate_sampler|ctc_(beam|greedy|unique)|extract_volume|index_shuffle|fractional_|"
+    (r"candidate_sampler|extract_volume|index_shuffle|fractional_|"
      r"with_space_to_batch|sobol", "rarely used"),
 ]  # fmt: skip
 

@@ -52,7 +52,13 @@ from gradtape._src.tf.data_experimental import (
 if _typing.TYPE_CHECKING:
     from gradtape._src.tf.data_experimental import (
         CsvDataset as CsvDataset,
+        Reducer as Reducer,
+        SqlDataset as SqlDataset,
+        dense_to_sparse_batch as dense_to_sparse_batch,
+        group_by_reducer as group_by_reducer,
+        make_batched_features_dataset as make_batched_features_dataset,
         make_csv_dataset as make_csv_dataset,
+        parse_example_dataset as parse_example_dataset,
     )
 else:
     from gradtape._src.lazy_names import of_public as _of_public

@@ -51,6 +51,7 @@ from gradtape._src.ops import (
 )
 from gradtape._src.ops.ragged import RaggedTensor
 from gradtape._src.tf import convolution as tfconv, losses, pooling
+from gradtape._src.tf.ctc_decoders import beams
 from gradtape._src.tf.nn import LABELS, softmax as softmax_of_rows
 
 
@@ -563,41 +564,11 @@ def _beam_search_decode(inputs, lengths, beam_width, top_paths, blank):
     paths = np.full((top_paths, batch, steps), -1, np.int32)
     scores = np.full((batch, top_paths), -np.inf, logs.dtype)
     for row, length in enumerate(np.asarray(lengths.array)):
-        found = _beams(logs[row, : max(int(length), 1)], beam_width, blank)
+        found = beams(logs[row, : max(int(length), 1)], beam_width, blank)
         for place, (path, score) in enumerate(found[:top_paths]):
             paths[place, row, : len(path)] = path
             scores[row, place] = score
     return wrap(paths), wrap(scores)
-
-
-def _beams(logs, beam_width, blank):
-    """Label sequences and their log probabilities, best first.
-
-    Each sequence has two numbers: the probability of all alignments that end with a blank, and of those that end with
-    the last label, which a repeated label does not extend.
-    """
-    never = -np.inf
-    beams: dict[tuple[int, ...], tuple[float, float]] = {(): (0.0, never)}
-    for step in logs.astype(np.float64):
-        grown: dict[tuple[int, ...], tuple[float, float]] = {}
-        for path, (ends_blank, ends_label) in beams.items():
-            either = np.logaddexp(ends_blank, ends_label)
-            for label, log in enumerate(step.tolist()):
-                if label == blank:
-                    _join(grown, path, either + log, never)
-                elif path and path[-1] == label:
-                    _join(grown, path, never, ends_label + log)
-                    _join(grown, (*path, label), never, ends_blank + log)
-                else:
-                    _join(grown, (*path, label), never, either + log)
-        best = sorted(grown, key=lambda path: -np.logaddexp(*grown[path]))
-        beams = {path: grown[path] for path in best[:beam_width]}
-    return [(path, np.logaddexp(*ends)) for path, ends in beams.items()]
-
-
-def _join(beams, path, ends_blank, ends_label):
-    blank, label = beams.get(path, (-np.inf, -np.inf))
-    beams[path] = np.logaddexp(blank, ends_blank), np.logaddexp(label, ends_label)
 
 
 def psnr(x1, x2, max_val):

@@ -6,7 +6,13 @@ from gradtape._src.data import experimental
 from gradtape._src.data.experimental import *  # noqa: F403 - all that it lists
 from gradtape._src.lazy_names import getattr_of, homes_of
 
-_LAZY = homes_of(("tf.csv_files", "CsvDataset make_csv_dataset"))
+_LAZY = homes_of(
+    ("tf.csv_files", "CsvDataset make_csv_dataset"),
+    (
+        "tf.record_datasets",
+        "Reducer SqlDataset dense_to_sparse_batch group_by_reducer make_batched_features_dataset parse_example_dataset",
+    ),
+)
 
 __getattr__ = getattr_of(__name__, _LAZY)
 

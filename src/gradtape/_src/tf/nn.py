@@ -37,6 +37,11 @@ from gradtape._src.tf.convolution import (
     erosion2d as erosion2d,
     separable_conv2d as separable_conv2d,
 )
+from gradtape._src.tf.ctc_decoders import (
+    ctc_beam_search_decoder as ctc_beam_search_decoder,
+    ctc_greedy_decoder as ctc_greedy_decoder,
+    ctc_unique_labels as ctc_unique_labels,
+)
 from gradtape._src.tf.embedding import embedding_lookup as embedding_lookup
 from gradtape._src.tf.isotonic import isotonic_regression as isotonic_regression
 from gradtape._src.tf.losses import (
@@ -496,7 +501,10 @@ __all__ = [
     "conv_transpose",
     "convolution",
     "crelu",
+    "ctc_beam_search_decoder",
+    "ctc_greedy_decoder",
     "ctc_loss",
+    "ctc_unique_labels",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",
