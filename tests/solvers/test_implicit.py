@@ -213,6 +213,27 @@ def test_a_keras_like_layer_that_is_an_equilibrium_trains():
     assert losses[-1] < losses[0]
 
 
+FAR = {
+    "newton": lambda x0: tf.autodiff.root(lambda x: x**3 - 8.0, x0).x - 1.0,
+    "krylov": lambda x0: tf.autodiff.root(lambda x: x**3 - 8.0, x0, method="krylov", batch_dims=0).x - 1.0,
+    "anderson": lambda x0: tf.autodiff.fixed_point(lambda x: tf.sqrt(x + 2.0), x0).x - 1.0,
+    "iteration": lambda x0: tf.autodiff.fixed_point(lambda x: 0.5 * x + 0.5, x0, method="iteration").x,
+    "lbfgs": lambda x0: tf.autodiff.minimize(lambda x: tf.reduce_sum((x - 1.0) ** 2 + (x - 1.0) ** 4), x0).x,
+    "newton_minimum": lambda x0: (
+        tf.autodiff.minimize(lambda x: tf.reduce_sum((x - 1.0) ** 2 + (x - 1.0) ** 4), x0, method="newton").x
+    ),
+}
+
+
+@pytest.mark.parametrize(("dtype", "start", "tol"), [("float32", 300.0, 1e-4), ("float64", 1e5, 1e-9)])
+@pytest.mark.parametrize("jit", [None, *JITS])
+@pytest.mark.parametrize("name", FAR)
+def test_solutions_from_far_away(name, jit, dtype, start, tol):
+    """A residual that is small relative to that at the start may be large relative to the solution."""
+    solve = FAR[name] if jit is None else tf.function(FAR[name], jit_compile=jit)
+    np.testing.assert_allclose(solve(tf.constant([start, 1.5], dtype)), [1.0, 1.0], atol=tol)
+
+
 TURN = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])
 
 NOT_CONTRACTIONS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -92,14 +93,14 @@ def root(
     check_choice("method", method, ("newton", "krylov"))
     direction = _newton_direction if method == "newton" else _krylov_direction
 
-    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int) -> Any:
+    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int, most: Tensor) -> Any:
         def body(x: Tensor, r: Tensor, k: Tensor) -> Any:
             step = direction(residual, x, r, inputs, batch)
             x, r = _backtracked(residual, x, r, step, inputs, norm(r) <= limit)
             return x, r, k + 1
 
         start = (x, residual(x, inputs), array.constant(0))
-        return while_loop(lambda x, r, k: reduce_any(norm(r) > limit), body, start, maximum_iterations=maxiter)
+        return while_loop(lambda x, r, k: _goes_on(r, limit, k, most), body, start)
 
     rule = Rule(linear_solver, batch_dims, False, None, None)
     return _solved(fun, "root", x0, args, rule, iterate, tol, maxiter, f"tf.autodiff.root with method={method!r}")
@@ -138,7 +139,7 @@ def fixed_point(
     (0.9004, -0.3218)
     """
     check_choice("method", method, ("anderson", "iteration"))
-    iterate = _anderson(maxiter) if method == "anderson" else _plain_iteration(maxiter)
+    iterate = _anderson() if method == "anderson" else _plain_iteration()
     rule = Rule(linear_solver, batch_dims, False, None, None)
     return _solved(
         fun, "fixed_point", x0, args, rule, iterate, tol, maxiter, f"tf.autodiff.fixed_point with method={method!r}"
@@ -182,7 +183,7 @@ def minimize(
     check_choice("method", method, ("lbfgs", "newton"))
     layout = Layout(x0, batch_dims)
     value = _objective(fun, layout, args)
-    iterate = _lbfgs(value, maxiter) if method == "lbfgs" else _newton_minimum(value, maxiter)
+    iterate = _lbfgs(value) if method == "lbfgs" else _newton_minimum(value)
     rule = Rule(linear_solver, batch_dims, True, None, None)
     name = f"tf.autodiff.minimize with method={method!r}"
     return _solved(fun, "minimum", x0, args, rule, iterate, tol, maxiter, name, power=2 / 3)
@@ -215,12 +216,48 @@ def _solved(
         limit = (
             scale * epsilon(start) ** power if tol is None else array.zeros_like(scale) + array.cast(tol, scale.dtype)
         )
-        x, r, k = iterate(residual, start, inputs, limit, rule.batch_dims)
+        x, r, k = iterate(residual, start, inputs, limit, rule.batch_dims, array.constant(maxiter))
+        require_convergence(norm(r), limit, k, what, _ADVICE)
+        if tol is None:
+            x, r, k = _closer(functools.partial(iterate, residual), x, r, k, inputs, epsilon(x) ** power, rule)
         size = norm(r)
-        require_convergence(size, limit, k, what, _ADVICE)
     if layout.batch_dims:
         size = array.reshape(size, layout.batch)
     return Solution(layout.unravel(defined_by(residual, x, inputs, rule)), size, k)
+
+
+_AT_ONCE, _FEWER = 30, 0.01
+"""So many more iterations have to reduce the residual to this fraction."""
+
+
+def _closer(
+    iterate: Callable[..., Any], x: Tensor, r: Tensor, k: Tensor, inputs: list[Tensor], share: float, rule: Rule
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Go on while that helps, until the residual is small relative to what it is here: far from the solution, where the
+    iteration may have begun, it can be so large that a small part of it says nothing.
+    """
+
+    def goal(size: Tensor) -> Tensor:
+        return maximum(share * (1.0 + size), _FEWER * size)
+
+    def body(x: Tensor, r: Tensor, k: Tensor, limit: Tensor) -> tuple[Tensor, ...]:
+        size = norm(r)
+        limit = array.where(unfinished(size, limit), goal(size), size)
+        closer, found, more = iterate(x, inputs, limit, rule.batch_dims, array.constant(_AT_ONCE))
+        better = norm(found) < size
+        limit = array.where(limit < size, limit, array.zeros_like(limit))  # finished problems stay finished
+        return array.where(column(better), closer, x), array.where(column(better), found, r), k + more, limit
+
+    def unfinished(size: Tensor, limit: Tensor) -> Tensor:
+        return logical_and(size <= limit, size > share * (1.0 + size))
+
+    start = (x, r, k, norm(r))
+    x, r, k, _ = while_loop(lambda x, r, k, limit: reduce_any(unfinished(norm(r), limit)), body, start)
+    return x, r, k
+
+
+def _goes_on(r: Tensor, limit: Tensor, k: Tensor, most: Tensor) -> Tensor:
+    return logical_and(reduce_any(norm(r) > limit), k < most)
 
 
 _ADVICE = (
@@ -266,14 +303,14 @@ def _backtracked(
 
 
 # -- fixed points ----------------------------------------------------------------------------------------------------
-def _plain_iteration(maxiter: int) -> Callable[..., Any]:
-    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int) -> Any:
+def _plain_iteration() -> Callable[..., Any]:
+    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int, most: Tensor) -> Any:
         def body(x: Tensor, r: Tensor, k: Tensor) -> Any:
             x = array.where(column(norm(r) > limit), x - r, x)
             return x, residual(x, inputs), k + 1
 
         start = (x, residual(x, inputs), array.constant(0))
-        return while_loop(lambda x, r, k: reduce_any(norm(r) > limit), body, start, maximum_iterations=maxiter)
+        return while_loop(lambda x, r, k: _goes_on(r, limit, k, most), body, start)
 
     return iterate
 
@@ -282,14 +319,14 @@ _DEPTH = 5
 _GROWTH = 10.0
 
 
-def _anderson(maxiter: int) -> Callable[..., Any]:
+def _anderson() -> Callable[..., Any]:
     """Anderson acceleration: the combination of recent points whose residuals nearly cancel, mapped by fun.
 
     If a residual grows a lot, earlier points are dropped, and the next step is one of the plain iteration. It may grow
     somewhat: where the plain iteration diverges or circles, the next combination still finds the fixed point.
     """
 
-    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int) -> Any:
+    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int, most: Tensor) -> Any:
         def body(x: Tensor, r: Tensor, k: Tensor, age: Tensor, xs: Tensor, rs: Tensor) -> Any:
             xs, rs = (array.concat([old[..., 1:, :], new[..., None, :]], -2) for old, new in ((xs, x), (rs, r)))
             filled = array.cast(array.range(_DEPTH, dtype=r.dtype) >= _DEPTH - 1.0 - column(age), r.dtype)
@@ -301,9 +338,7 @@ def _anderson(maxiter: int) -> Callable[..., Any]:
 
         history = array.stack([array.zeros_like(x)] * _DEPTH, -2)
         start = (x, residual(x, inputs), array.constant(0), array.zeros_like(norm(x)), history, history)
-        found = while_loop(
-            lambda x, r, k, age, xs, rs: reduce_any(norm(r) > limit), body, start, maximum_iterations=maxiter
-        )
+        found = while_loop(lambda x, r, k, age, xs, rs: _goes_on(r, limit, k, most), body, start)
         return found[:3]
 
     return iterate
@@ -331,8 +366,8 @@ def _objective(fun: Callable[..., Any], layout: Layout, args: Any) -> Value:
     return value
 
 
-def _lbfgs(value: Value, maxiter: int, depth: int = 10) -> Callable[..., Any]:
-    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int) -> Any:
+def _lbfgs(value: Value, depth: int = 10) -> Callable[..., Any]:
+    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int, most: Tensor) -> Any:
         def body(x: Tensor, g: Tensor, k: Tensor, s: Tensor, y: Tensor, rho: Tensor) -> Any:
             step = -_two_loops(g, s, y, rho, depth)
             step = array.where(column(dot(step, g) < 0), step, -g)
@@ -349,9 +384,7 @@ def _lbfgs(value: Value, maxiter: int, depth: int = 10) -> Callable[..., Any]:
 
         history = array.stack([array.zeros_like(x)] * depth, -2)
         start = (x, residual(x, inputs), array.constant(0), history, history, array.zeros_like(norm(history)))
-        found = while_loop(
-            lambda x, g, k, s, y, rho: reduce_any(norm(g) > limit), body, start, maximum_iterations=maxiter
-        )
+        found = while_loop(lambda x, g, k, s, y, rho: _goes_on(g, limit, k, most), body, start)
         return found[:3]
 
     return iterate
@@ -393,15 +426,15 @@ def _armijo(value: Value, x: Tensor, g: Tensor, step: Tensor, done: Tensor) -> T
     return x + column(shares) * step
 
 
-def _newton_minimum(value: Value, maxiter: int) -> Callable[..., Any]:
-    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int) -> Any:
+def _newton_minimum(value: Value) -> Callable[..., Any]:
+    def iterate(residual: Residual, x: Tensor, inputs: list[Tensor], limit: Tensor, batch: int, most: Tensor) -> Any:
         def body(x: Tensor, g: Tensor, k: Tensor) -> Any:
             step = _descent(jacobian_of(residual, x, inputs, batch), g)
             moved = _armijo(value, x, g, step, norm(g) <= limit)
             return moved, residual(moved, inputs), k + 1
 
         start = (x, residual(x, inputs), array.constant(0))
-        return while_loop(lambda x, g, k: reduce_any(norm(g) > limit), body, start, maximum_iterations=maxiter)
+        return while_loop(lambda x, g, k: _goes_on(g, limit, k, most), body, start)
 
     return iterate
 
