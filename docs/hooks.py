@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -126,3 +127,19 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
     parts = _PREFORMATTED.split(output)
     parts[::2] = [_NAME.sub(lambda name: _BREAK.sub("<wbr>", name[0]), part) for part in parts[::2]]
     return "".join(parts)
+
+
+_LABELS, _SEPARATED = "=e+s+o.id}return e", '=e+","+s+o.id}return e'
+
+
+def on_post_build(config: Any) -> None:
+    """Repair the search: lunr takes nodes of its index for equal if labels and numbers of their edges run together.
+
+    An edge "1" to node 23 and an edge "12" to node 3 then look alike, and some words find nothing.
+    """
+    workers = list((Path(config["site_dir"]) / "assets" / "javascripts" / "workers").glob("search.*.js"))
+    texts = {path: path.read_text(encoding="utf-8") for path in workers}
+    if [text.count(_LABELS) for text in texts.values()] != [1]:
+        raise PluginError("The search of the theme has changed: does lunr.TokenSet.toString separate its labels now?")
+    for path, text in texts.items():
+        path.write_text(text.replace(_LABELS, _SEPARATED), encoding="utf-8")

@@ -112,10 +112,16 @@ class Browser:
         return found["result"].get("value")
 
     def until(self, condition):
-        end = time.monotonic() + self.timeout
+        assert self.holds_within(condition, self.timeout), f"it never came true: {condition}"
+
+    def holds_within(self, condition, seconds):
+        """Whether a condition comes true in this time."""
+        end = time.monotonic() + seconds
         while not self.run(condition):
-            assert time.monotonic() < end, f"it never came true: {condition}"
+            if time.monotonic() > end:
+                return False
             time.sleep(0.05)
+        return True
 
     def text(self, element):
         """What a person reads in an element; nothing if it is hidden."""

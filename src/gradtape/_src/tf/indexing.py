@@ -317,7 +317,7 @@ def _stitch_indices(indices: Any, data: Any) -> list[np.ndarray]:
     if not all(map(is_known, given)):
         raise unknown_shape(
             "tf.dynamic_stitch",
-            "Use tf.scatter_nd or tf.tensor_scatter_nd_update, which are told the shape.",
+            "Use tf.scatter_nd or tf.tensor_scatter_nd_update, which take the shape as an argument.",
             "DynamicStitch",
         )
     return [np.asarray(i.array) for i in given]

@@ -84,7 +84,7 @@ def _in_order(data: Any, segment_ids: Any, op: str, ordered: bool = False) -> tu
         return _in_dynamic_order(x, where, op)
     if not is_known(where):
         raise unknown_shape(
-            "tf.math.segment_*", "Use tf.math.unsorted_segment_*, which are told the number of segments.", op
+            "tf.math.segment_*", "Use tf.math.unsorted_segment_*, which take the number of segments as an argument.", op
         )
     ids, have = np.asarray(where.array), tuple(x.array.shape)
     if ids.ndim != 1:
