@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -107,3 +108,16 @@ def test_graphs_of_tensorflow_1():
 
 def test_types():
     assert isinstance(tf.function(lambda: 1), tf.types.experimental.GenericFunction)
+
+
+def test_device_names_have_one_type():
+    assert tf.DeviceSpec.from_string("/job:muu/device:MyFunnyDevice:2").to_string() == "/job:muu/device:MyFunnyDevice:2"
+    assert tf.DeviceSpec.from_string("/cpu:0").device_type == "CPU"
+    with pytest.raises(ValueError, match="Multiple device types are not allowed while parsing the device spec"):
+        tf.DeviceSpec.from_string("/job:muu/device:GPU:2/cpu:0")
+
+
+def test_dimensions_are_true_unless_zero_and_can_be_pickled():
+    dimension = tf.compat.v1.Dimension
+    assert [bool(dimension(n)) for n in (0, 1, None)] == [False, True, False]
+    assert pickle.loads(pickle.dumps(dimension(3))).value == 3

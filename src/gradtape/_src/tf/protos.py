@@ -128,7 +128,8 @@ class DeviceSpec:
         self._job = None if job is None else str(job)
         self._replica, self._task, self._device_index = (None if n is None else int(n)
                                                          for n in (replica, task, device_index))  # fmt: skip
-        self._device_type = None if device_type is None else str(device_type).upper()
+        kind = None if device_type is None else str(device_type)
+        self._device_type = kind.upper() if kind is not None and kind.lower() in ("cpu", "gpu") else kind
 
     @property
     def job(self) -> str | None:
@@ -161,6 +162,8 @@ class DeviceSpec:
         parts: dict[str, Any] = {}
         for part in [piece for piece in spec.split("/") if piece]:
             key, *values = part.split(":")
+            if "device_type" in parts and key not in ("job", "replica", "task"):
+                raise ValueError(f"Multiple device types are not allowed while parsing the device spec: {spec}.")
             if key == "device" and len(values) in (1, 2):
                 parts["device_type"] = values[0]
                 parts["device_index"] = values[1] if len(values) == 2 and values[1] != "*" else None

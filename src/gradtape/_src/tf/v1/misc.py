@@ -103,6 +103,12 @@ class Dimension:
     def __hash__(self) -> int:
         return hash(self._value)
 
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __reduce__(self) -> Any:
+        return Dimension, (self._value,)
+
     def __int__(self) -> int:
         return self._value  # type: ignore[return-value]  # of an unknown one, Python raises its TypeError
 
