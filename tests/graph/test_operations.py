@@ -172,6 +172,14 @@ def test_compiler_ir(stage):
         assert type(f.experimental_get_compiler_ir(tf.TensorSpec([3]))(stage=serialized)) is bytes
 
 
+def test_the_optimized_module_as_a_message_of_its_own():
+    pytest.importorskip("jax")
+    ir = tf.function(lambda x: tf.tanh(x) * 2, jit_compile=True).experimental_get_compiler_ir(tf.ones([3]))
+    module, message = ir("optimized_hlo_serialized"), ir("optimized_hlo_proto_serialized")
+    assert message[0] == 1 << 3 | 2  # field 1, with a length
+    assert message.endswith(module)
+
+
 def test_compiler_ir_of_what_is_not_compiled():
     f = tf.function(lambda x: x)
     with pytest.raises(ValueError, match="only be returned for functions marked with 'jit_compile=True'"):

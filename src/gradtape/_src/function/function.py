@@ -277,8 +277,8 @@ class Function:
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str | bytes]:
         """Return what XLA compiles for such arguments, as a function of the stage.
 
-        Stages are "hlo", "hlo_serialized", "stablehlo", "optimized_hlo", "optimized_hlo_serialized" and
-        "optimized_hlo_dot" (a drawing for Graphviz).
+        Stages are "hlo", "hlo_serialized", "stablehlo", "optimized_hlo", "optimized_hlo_serialized",
+        "optimized_hlo_proto_serialized" and "optimized_hlo_dot" (a drawing for Graphviz).
 
         >>> import gradtape as tf
         >>> f = tf.function(lambda x: x * x, jit_compile=True)

@@ -22,6 +22,7 @@ import numpy as np
 
 from gradtape._src import errors, forks, processes
 from gradtape._src.arrays.dimensions import sized
+from gradtape._src.formats.protobuf import encode
 from gradtape._src.graph import xla_checks
 from gradtape._src.graph.checks import NONE, Mode
 from gradtape._src.graph.options import options_for
@@ -437,6 +438,9 @@ STAGES: dict[str, Callable[[Any], str | bytes]] = {
     "stablehlo": lambda lowered: lowered.as_text("stablehlo"),
     "optimized_hlo": lambda lowered: lowered.compile().as_text(),
     "optimized_hlo_serialized": lambda lowered: _optimized(lowered).as_serialized_hlo_module_proto(),
+    "optimized_hlo_proto_serialized": lambda lowered: encode(
+        [(1, _optimized(lowered).as_serialized_hlo_module_proto())]  # HloProto, whose field 1 is the module
+    ),
     "optimized_hlo_dot": _as_dot,
 }
 """The stages of `experimental_get_compiler_ir`, by TensorFlow's names."""
