@@ -339,3 +339,27 @@ def test_a_persistent_tape_around_a_function_with_a_variable_without_a_gradient(
         y = f(tf.constant([3.0, 4.0]))
     assert tape.gradient(y, w) is None  # as in TensorFlow, after the block as well
     np.testing.assert_allclose(tape.gradient(y, b), 54.0)
+
+
+# -- where a derivative ends -------------------------------------------------------------------------------------------
+@KINDS
+@pytest.mark.parametrize(
+    "compute",
+    [lambda w: w // 2.0, tf.floor, tf.math.rint, lambda w: tf.cast(tf.argsort(w), tf.float32)],
+    ids=["floordiv", "floor", "rint", "argsort"],
+)
+def test_the_target_is_the_result_of_an_op_without_a_derivative(options, compute):
+    w = tf.Variable([2.0, 3.0])
+    with tf.GradientTape(**options) as tape:
+        y = compute(w)
+    for why in explained(tape, y, w):
+        assert why.reason is Reason.NON_DIFFERENTIABLE_OP
+
+
+def test_a_variable_that_only_a_dataset_reads():
+    scale, w = tf.Variable(2.0), tf.Variable([1.0, 1.0])
+    batches = tf.data.Dataset.from_tensor_slices(tf.ones([6, 2])).map(lambda x: x * scale).batch(3)
+    with tf.GradientTape() as tape:
+        loss = tf.add_n([tf.reduce_sum(batch * w) for batch in batches])
+    for why in explained(tape, loss, scale):
+        assert "in a function of a dataset" in why.message

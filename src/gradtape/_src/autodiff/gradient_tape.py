@@ -663,6 +663,8 @@ class Tape(RecordingTape):
         observer = self._backward_observer(recording, shapes, cotangents) if observed else None
         may_raise = recording.may_raise or (observer is not None and observer.may_raise)
         release = last and not self._persistent and not traced and not may_raise
+        if release and not cotangents.keys() <= recording.tracked.keys():
+            recording.drop_ends(cotangents)
         recording.consumed = release
         recording.sources, recording.size = uids, len(recording.records)
         records = recording.records

@@ -178,6 +178,13 @@ class Recording(Recorder):
             self.tracked = {uid: self.tracked[uid] for uid, _ in zip(self.roots, range(LIMIT), strict=False)}
         return self
 
+    def drop_ends(self, cotangents: dict[int, Any]) -> None:
+        """Drop the cotangents of results of ops without a derivative, so that `explain` still knows these ops."""
+        wanted = [uid for uid in cotangents if uid not in self.tracked]
+        for record in reversed(self.records):
+            if record[2] in wanted and not record[0].differentiable:
+                del cotangents[record[2]]
+
     # -- lookups of a gradient call ----------------------------------------------------------------------------------
     def use_formulas(self, sources: frozenset[int]) -> None:
         """Restore the original records of rewritten formulas that contain a source."""

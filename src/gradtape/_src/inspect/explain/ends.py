@@ -330,7 +330,8 @@ def _missed_read(case: Case) -> Explanation | None:
         if state.what == "start":
             return case.no(
                 Reason.STOP_RECORDING,
-                f"{name} was read where nothing is recorded: in tf.init_scope or another asyncio task.",
-                "Compute inside the tape's block.",
+                f"{name} was read where nothing is recorded: in a function of a dataset, in tf.init_scope, or in "
+                "another asyncio task.",
+                "Compute inside the tape's block; there, do what the dataset's function does with each batch.",
             )
     return None
