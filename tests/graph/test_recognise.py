@@ -317,7 +317,7 @@ NOT_ATTENTION = {
     "a scale that is computed": lambda q, k, v: (
         tf.cast(
             tf.nn.softmax(
-                tf.cast(q @ tf.transpose(k, (0, 1, 3, 2)), tf.float32) * tf.reduce_sum(tf.cast(v, tf.float32))
+                tf.cast(q @ tf.transpose(k, (0, 1, 3, 2)), tf.float32) * tf.reduce_mean(tf.cast(v, tf.float32))
             ),
             tf.bfloat16,
         )
