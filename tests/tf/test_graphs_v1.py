@@ -177,3 +177,15 @@ def test_operations_and_tensors_of_a_graph_can_be_fetched():
         nothing = tf.no_op()
     assert [graph.is_fetchable(each) for each in (x, x.op, nothing, tf.constant(1.0))] == [True, True, True, False]
     assert not tf.Graph().is_fetchable(x)
+
+
+def test_gradients_of_rows_in_a_graph():
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        v = v1.get_variable("rows", initializer=[[1.0], [2.0]])
+        rows = tf.IndexedSlices(tf.constant([[0.1], [0.2]]), tf.constant([0, 0]), tf.constant([2, 1]))
+        train = v1.train.GradientDescentOptimizer(3.0).apply_gradients([(rows, v)])
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            session.run(train)
+            assert session.run(v).ravel().tolist() == pytest.approx([0.1, 2.0], abs=1e-6)

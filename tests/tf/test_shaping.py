@@ -514,3 +514,19 @@ def test_a_range_has_the_wider_dtype(start, limit, dtype):
 def test_a_range_of_half_precision_keeps_fractions():
     assert tf.range(tf.constant(0.5, tf.float16), 3.0, dtype=None).dtype == tf.float32
     assert tf.range(tf.constant(0.5, tf.float16), tf.constant(3.0, tf.float16)).numpy().tolist() == [0.5, 1.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "size"),  # recorded from TensorFlow 2.21, which computes the length in the dtype
+    [
+        ((0.0, 0.3, 0.1), 3),
+        ((-2.0, 1.0, 0.00375), 800),
+        ((0.0, 1.0, 0.1), 10),
+        ((1.0, 0.0, -0.25), 4),
+        ((0.0, 0.0, 0.1), 0),
+    ],
+)
+def test_lengths_of_ranges_of_floats(arguments, size):
+    assert tf.range(*arguments).shape == [size]
+    assert tf.function(lambda: tf.range(*map(tf.constant, arguments)))().shape == [size]
+    assert tf.range(*arguments, dtype=tf.float64).shape == [int(np.ceil((arguments[1] - arguments[0]) / arguments[2]))]

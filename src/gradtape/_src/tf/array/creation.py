@@ -18,6 +18,7 @@ from gradtape._src.conversion import array_from, convert, holds_tensor, is_libra
 from gradtape._src.core.composites import dispatched
 from gradtape._src.devices import move
 from gradtape._src.dtypes import DType, as_dtype, float32, int64
+from gradtape._src.interrupts import float_errors_ignored
 from gradtape._src.literals import cannot_convert
 from gradtape._src.ops import array, math
 from gradtape._src.tensor import Tensor
@@ -250,9 +251,15 @@ def range(
         )
         counted: Tensor = in_graph("range", (*parts, kind), {}, error)
         return counted
-    first, last, step = (np.asarray(p.array).real.astype(kind.numpy_dtype).item() for p in parts)
+    ends = [np.asarray(p.array).real.astype(kind.numpy_dtype) for p in parts]
+    first, last, step = (end.item() for end in ends)
     _check_range(first, last, step)
-    numbers = np.arange(first, last, step, dtype=np.float64 if kind.is_floating else kind.numpy_dtype)
+    if kind.is_floating:
+        with float_errors_ignored():  # the length is computed in the dtype, as TensorFlow does: 0.3 / 0.1 is 3
+            count = float(np.ceil(np.abs((ends[1] - ends[0]) / ends[2])))
+        numbers = first + step * np.arange(count, dtype=np.float64)
+    else:
+        numbers = np.arange(first, last, step, dtype=kind.numpy_dtype)
     return wrap(numbers.astype(kind.numpy_dtype))
 
 

@@ -13,7 +13,7 @@ from gradtape._src.indexed_slices import IndexedSlices
 from gradtape._src.inspect.gradient_tape import GradientTape
 from gradtape._src.tensor import Tensor
 from gradtape._src.tf import math
-from gradtape._src.tf.array import cast, fill, gather
+from gradtape._src.tf.array import cast, fill, gather, size
 from gradtape._src.tf.indexing import tensor_scatter_nd_add, tensor_scatter_nd_update, unique
 from gradtape._src.tf.segments import unsorted_segment_sum
 from gradtape._src.variable import Variable
@@ -214,7 +214,8 @@ class Optimizer:
 def _distinct(g: IndexedSlices) -> tuple[Tensor, Tensor]:
     """Unique indices, and the sums of the rows for them."""
     indices, places = unique(g.indices)
-    return indices, unsorted_segment_sum(g.values, places, indices.shape[0])
+    count = indices.shape[0]
+    return indices, unsorted_segment_sum(g.values, places, size(indices) if count is None else count)
 
 
 class GradientDescentOptimizer(Optimizer):
