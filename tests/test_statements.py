@@ -52,7 +52,6 @@ STATEMENTS: list[tuple[str, str, Callable[[], object]]] = [
     ("implicit-derivatives.md", "The initial guess, `x0`, has no gradient", checks.no_gradient_of_start),
     ("implicit-derivatives.md", "that reads values (`.numpy()`) works only", checks.only_outside_functions),
     ("implicit-derivatives.md", "complex ones raise `TypeError`", refused(checks.complex_root, TypeError)),
-    ("keras.md", "`Input(ragged=True)`) | not supported", of_keras(lambda k: k.Input((2,), ragged=True))),
     ("keras.md", "flash attention | not supported", of_keras(checks.attention)),
     ("memory-limits.md", "where shapes depend on values, it runs eagerly", checks.limit_of_unknown_shapes),
     ("memory-limits.md", "`spill` means that the function runs eagerly", checks.spill_inside),
