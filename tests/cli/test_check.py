@@ -223,7 +223,7 @@ def test_supported(name: str) -> None:
         ("tf.compat.v1.train.MonitoredSession", "managed sessions and queues"),
         ("tf.data.Datset", "did you mean tf.data.Dataset?"),
         ("tf.data.batching", "not in gradtape"),
-        ("tf.data.experimental.SqlDataset", "from_generator"),
+        ("tf.train.CheckpointView", "list_variables"),
         ("tf.train.Checkpiont", "did you mean tf.train.Checkpoint?"),
         ("tf.train.manager", "not in gradtape"),
         ("tf.engine", "not in gradtape"),
