@@ -251,16 +251,18 @@ def range(
         )
         counted: Tensor = in_graph("range", (*parts, kind), {}, error)
         return counted
-    ends = [np.asarray(p.array).real.astype(kind.numpy_dtype) for p in parts]
-    first, last, step = (end.item() for end in ends)
+    return wrap(_numbers(*[np.asarray(p.array).real.astype(kind.numpy_dtype) for p in parts]))
+
+
+def _numbers(start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    """The numbers of a range, in the dtype of the ends."""
+    first, last, step = start.item(), limit.item(), delta.item()
     _check_range(first, last, step)
-    if kind.is_floating:
-        with float_errors_ignored():  # the length is computed in the dtype, as TensorFlow does: 0.3 / 0.1 is 3
-            count = float(np.ceil(np.abs((ends[1] - ends[0]) / ends[2])))
-        numbers = first + step * np.arange(count, dtype=np.float64)
-    else:
-        numbers = np.arange(first, last, step, dtype=kind.numpy_dtype)
-    return wrap(numbers.astype(kind.numpy_dtype))
+    if start.dtype.kind in "iu":
+        return np.arange(first, last, step, dtype=start.dtype)
+    with float_errors_ignored():  # the length is computed in the dtype, as TensorFlow does: 0.3 / 0.1 is 3
+        count = float(np.ceil(np.abs((limit - start) / delta)))
+    return (first + step * np.arange(count, dtype=np.float64)).astype(start.dtype)
 
 
 def _have_extents(parts: Sequence[Tensor]) -> bool:
