@@ -650,9 +650,9 @@ def test_text_while_tracing():
 
     f.get_concrete_function(tf.TensorSpec([None, 2]), tf.TensorSpec([]))
     assert texts == [
-        'Tensor("args_0:0", shape=(None, 2), dtype=float32)',
+        'Tensor("x:0", shape=(None, 2), dtype=float32)',
         'Tensor("add_1:0", shape=(None, 2), dtype=float32)',
-        "<tf.Tensor 'args_1:0' shape=() dtype=float32>",
+        "<tf.Tensor 'y:0' shape=() dtype=float32>",
     ]
 
 

@@ -71,10 +71,12 @@ def _exp(x: Parts) -> Parts:
     return size * of("cos", x[1]), size * of("sin", x[1])
 
 
-complex_rules["complex"] = lambda call, x, y: joined(x, y)
-complex_rules["real"] = lambda call, x: x.parts[0]
-complex_rules["imag"] = lambda call, x: x.parts[1]
-complex_rules["absolute"] = lambda call, x: of("sqrt", square(x.parts[0]) + square(x.parts[1]))
+complex_rules.update(
+    complex=lambda call, x, y: joined(x, y),
+    real=lambda call, x: x.parts[0],
+    imag=lambda call, x: x.parts[1],
+    absolute=lambda call, x: of("sqrt", square(x.parts[0]) + square(x.parts[1])),
+)
 
 
 def _where(call: Call, condition: Interval, x: Interval, y: Interval) -> Interval:
